@@ -1,5 +1,5 @@
-// Bursts of VMs on simulated nodes: how fast they are asked for, all run, and are deleted. Beside VM configurations, created
-// through the same server: records that are as durable, and that nothing has to be done for.
+// Bursts of VMs on simulated nodes: how fast they are requested, all run, and are deleted. Beside VM configurations,
+// created through the same server: records that are as durable, and that nothing has to be done for.
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
@@ -46,7 +46,7 @@ function senderTo({ apiUrl, token }: DevServer): Send & Disposable {
 
 type Phase = 'configs' | 'posts' | 'running' | 'deletes'
 
-/** Ends each of them in turn, for whoever measures. */
+/** Ends each of them in turn. */
 export async function* burst(server: DevServer, round: number): AsyncGenerator<Phase> {
   using send = senderTo(server)
   const each = (work: (index: number) => Promise<void>): Promise<void> => eachOf(numbers, clients, work)
@@ -106,7 +106,7 @@ async function apart(folder: string): Promise<BenchRow[]> {
   ]
 }
 
-/** Throws if a node was marked as lost meanwhile. */
+/** Throws if a node was marked as lost during the run. */
 async function readsBeside(server: DevServer): Promise<number> {
   using send = senderTo(server)
   const watching = new AbortController()
@@ -142,7 +142,7 @@ async function together(folder: string): Promise<BenchRow[]> {
 async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = await makeFolder()
   try {
-    // Nobody asks for that much for long; here one caller does.
+    // Raises the rate limit: one caller sends the whole burst here.
     await fs.writeFile(path.join(folder, 'config.json'), '{"limits":{"requestsPerMinute":1000000000}}')
     return await work(folder)
   } finally {

@@ -59,7 +59,7 @@ async function changed(browser: Browser, server: DevServer): Promise<number> {
   return median(times)
 }
 
-/** Half of what there is at 60 frames a second. */
+/** Half of the time of a frame at 60 frames a second. */
 const frameMs = 8
 
 /** By the processor time of the page's main thread: that of the busiest frames of a hundred but five. */

@@ -75,7 +75,7 @@ async function bare(folder: string, vm: VmSpec, sshPort: number): Promise<number
   return tookMs
 }
 
-/** `svc3 agent` as a process of its own, with nothing to do. */
+/** `svc3 agent` as a separate, idle process. */
 async function idleAgent(): Promise<BenchRow[]> {
   const data = await makeFolder()
   await using dev = await startDev(path.join(data, 'server'), {

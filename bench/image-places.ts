@@ -51,7 +51,7 @@ const words: Readonly<Record<keyof Figures, string>> = {
   deployAgain: 'Deploy of what was saved on a node that has it',
 }
 
-/** A registry has each byte once more on its way; nobody should wait for it more than twice as long. */
+/** With a registry each byte is sent once more; the wait must not be more than twice as long. */
 const atMost = 2
 
 export async function bench(): Promise<BenchRow[]> {

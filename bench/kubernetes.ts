@@ -1,5 +1,5 @@
-// Clients of Kubernetes: how late a watcher hears of a change that was made by REST, what a list of many VMs costs, and what a
-// watcher that is told nothing costs the server.
+// Clients of Kubernetes: how late a watcher sees a change that was made by REST, what a list of many VMs costs, and
+// what a watcher that is told nothing costs the server.
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
@@ -27,7 +27,7 @@ interface Port {
   readonly certificate: string
 }
 
-/** On a connection of its own, as every client has one. */
+/** On a separate connection, as every client has one. */
 async function get({ url, token, certificate }: Port, path: string, accept = '*/*'): Promise<IncomingMessage> {
   const headers = { authorization: `Bearer ${token}`, accept }
   const request = https.get(`${url}${path}`, { ca: certificate, agent: false, headers })

@@ -1,5 +1,5 @@
-// A VM that starts before its image has arrived, beside one whose node has it, and the fetch of all of it. Real processes of server
-// and nodes, real guests, a real registry; a proxy holds its answers to 50 MB/s and counts them.
+// A VM that starts before its image has arrived, beside one whose node has it, and the fetch of all of it. Real
+// processes of server and nodes, real guests, a real registry; a proxy holds its answers to 50 MB/s and counts them.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -38,7 +38,7 @@ const readRounds = sized(3, 1)
 const peers = sized(['one', 'two', 'three'], ['one', 'two'])
 const vms = '/api/v1/namespaces/svc-default/vms'
 
-/** A node as a process, with a folder of its own. */
+/** A node as a process, with a separate folder. */
 interface Node {
   readonly name: string
   readonly pid: number
@@ -146,7 +146,7 @@ const readSpeeds = (guest: Guest, usual: Guest) =>
     () => readSpeed(usual),
   )
 
-/** The most memory of a process, and how much of a core it took, until `work` is over. */
+/** The peak memory of a process, and its share of a core, while `work` ran. */
 async function watched(pid: number, work: Promise<unknown>): Promise<{ megabytes: number; cores: number }> {
   const before = await usageOf(pid)
   const startMs = performance.now()
@@ -206,7 +206,7 @@ async function measure(world: World): Promise<BenchRow[]> {
   const { vm: partial } = await toSsh(world, part.name, 'lazy')
   using other = await openGuest(partial as never, { user: 'root' })
   await other.run(readLine, 300_000)
-  // What is measured is the way to what is there, not who else has the processor.
+  // Measures the path to content that is present, not the contention for the processor.
   link.bytesPerSecond = 1e6
   const during = await readSpeeds(other, usual)
   link.bytesPerSecond = rate

@@ -90,7 +90,9 @@ export async function lostNodes(server: Reached, signal: AbortSignal): Promise<(
   return () => lost
 }
 
-/** Reads, one after the other, until told to stop: how long each took that was answered. Undefined: nobody is there to ask. */
+/**
+ * Reads one after the other until stopped, and returns how long each answered read took. Undefined without a server.
+ */
 export function readMeanwhile(read: () => Promise<unknown> | undefined): { stop(): Promise<number[]> } {
   const times: number[] = []
   let isOver = false
@@ -117,7 +119,10 @@ export function readMeanwhile(read: () => Promise<unknown> | undefined): { stop(
 const probeEveryMs = 100
 export const probeWaitsMs = 10_000
 
-/** A new connection every 100 ms, as of a health probe or a command line: how long each took to its answer. One that got none counts as long as it waited. */
+/**
+ * A new connection every 100 ms, as of a health probe or a command line: how long each took to its answer. One that got
+ * none counts as long as it waited.
+ */
 export function probeMeanwhile(apiUrl: string): { stop(): Promise<number[]> } {
   const probe = async (): Promise<number> => {
     const startMs = performance.now()

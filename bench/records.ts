@@ -1,4 +1,4 @@
-// Records of VMs and nodes as a server would have written them, for who wants many of them at once.
+// Records of VMs and nodes as a server would have written them, for benchmarks that need many at once.
 import type { NodeReport } from '../src/api/nodes/node-report.ts'
 import { machineDefaults } from '../src/api/vms/vm-shape.ts'
 import type { NodeRecord, VmRecord } from '../src/store/records/fleet-records.ts'
@@ -45,7 +45,7 @@ export const placedVm = (
   return { ...record, place, conditions: [placed] }
 }
 
-/** Each host has an address of its own: ports are given out by address. */
+/** Each host has a separate address: ports are assigned by address. */
 const nodeReport = (n: number, cpu: number): NodeReport => ({
   ip: `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`,
   architecture: 'amd64',

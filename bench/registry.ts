@@ -1,4 +1,5 @@
-// Push and pull beside skopeo, on the same registry program, in turns on one machine. Each push goes to a fresh registry.
+// Push and pull beside skopeo, on the same registry program, in turns on one machine. Each push goes to a fresh
+// registry.
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import fs from 'node:fs/promises'
@@ -166,7 +167,9 @@ async function pushAndPull(folder: string): Promise<BenchRow[]> {
   ] // biome-ignore format: rows
 }
 
-/** Push, pull and second push as agents do them; skopeo pulls the same. Leaves the pushed layers in the folder `layout`. */
+/**
+ * Push, pull and second push as agents do them; skopeo pulls the same. Leaves the pushed layers in the folder `layout`.
+ */
 async function ourRound(
   folder: string,
   disk: string,
@@ -235,7 +238,7 @@ async function changeBlocks(disk: string, target: string): Promise<number[]> {
   return [...places].sort((a, b) => a - b)
 }
 
-/** In a process of its own, whose memory it is; to make the disk would take some, too. */
+/** In a separate process, whose memory is measured; making the disk there would add to it. */
 async function sparsePush(folder: string): Promise<BenchRow> {
   await makeDisk(path.join(folder, 'sparse.raw'), sized(64, 1) * gibi, 256 * mebi, 4 * mebi)
   const { stdout } = await exec(process.execPath, [import.meta.filename, folder], { timeoutMs: 600_000 })

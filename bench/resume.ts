@@ -1,5 +1,5 @@
-// A VM that goes on from the memory of its image against the cold boot of the same image: from the first call of the driver
-// until its SSH server speaks.
+// A VM that resumes from the memory of its image against the cold boot of the same image: from the first call of the
+// driver until its SSH server speaks.
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'

@@ -1,5 +1,5 @@
-// Servers on etcd: how long a deployment takes, what a list of many VMs costs beside the same list on SQLite, and what a
-// thousand nodes with ten thousand VMs at rest cost a server.
+// Servers on etcd: how long a deployment takes, what a list of many VMs costs beside the same list on SQLite, and what
+// a thousand nodes with ten thousand VMs at rest cost a server.
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -21,7 +21,7 @@ const vmsOfEach = 10
 const listedVms = sized(10_000, 50)
 const idleMs = sized(20_000, 500)
 
-/** Each host has an address of its own: ports are given out by address. */
+/** Each host has a separate address: ports are assigned by address. */
 const agentOptions = (n: number) => ({
   name: `node-${n}`,
   driver: new SimulatedDriver({ architectures: ['amd64'] }),
@@ -104,7 +104,7 @@ async function lists(): Promise<BenchRow> {
   return compared({ what, reference: 'the same on SQLite', unit: 'ms', atMost: 1.5 }, ...figures)
 }
 
-/** The program itself, as it is installed. */
+/** The installed program. */
 async function startProgram(
   rig: ServersRig,
 ): Promise<Pick<ServerProcess, 'call' | 'apiUrl' | 'joinToken'> & DevServer> {

@@ -1,5 +1,6 @@
-// `npm run bench [-- NAME…] [--smoke]`: ours beside a reference, from one run on one machine; `scale` only by its name. Ends
-// with 1 when a target is missed. --smoke: a run of seconds that judges nothing, so that a test can see that all of them still work.
+// `npm run bench [-- NAME…] [--smoke]`: ours beside a reference, from one run on one machine; `scale` only by its name.
+// Ends with 1 when a target is missed. --smoke: a run of seconds that judges nothing, so that a test can see that all
+// of them still work.
 import { isSmoke } from '../bench/measure.ts'
 import { type BenchRow, meetsTarget, tableHead, tableLine } from '../bench/row.ts'
 import { isBuilt } from './sources.ts'
@@ -34,7 +35,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
 /** They take a machine of their own for minutes. */
 const onlyByName: ReadonlySet<string> = new Set(['scale'])
 
-/** The others go on where one fails. */
+/** A failing benchmark does not stop the others. */
 async function runBenches(names: readonly string[]): Promise<boolean> {
   let isWell = true
   if (isSmoke) console.error('A smoke run: its figures mean nothing.')

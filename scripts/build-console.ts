@@ -1,5 +1,5 @@
-// The web console, built by Vite into a folder of plain files: hashed assets, each with a brotli copy beside it. Nothing is
-// built anew while its sources are the same.
+// The web console, built by Vite into a folder of plain files: hashed assets, each with a brotli copy beside it.
+// Nothing is rebuilt while its sources are the same.
 import fs from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -101,7 +101,7 @@ const packagesFile = '.packages'
 export const consolePackages = (outDir: string): string[] =>
   JSON.parse(fs.readFileSync(path.join(outDir, packagesFile), 'utf8')) as string[]
 
-/** Kept beside the console, for builds that take it over as it is. */
+/** Kept beside the console, for builds that reuse it unchanged. */
 const listPackages = (outDir: string, assets: string[] = []): Plugin => ({
   name: 'list-packages',
   // Fonts are no modules: they are known as files of the bundle.
@@ -128,7 +128,7 @@ function fileFor() {
   const isFirst = (id: string, modules: Modules): boolean => {
     const before = known.get(id)
     if (before !== undefined) return before
-    // Modules that import each other: whoever else needs them decides.
+    // Modules that import each other count as needed only if a module outside of the cycle needs them.
     known.set(id, false)
     const info = modules.getModuleInfo(id)
     const answer = info !== null && (info.isEntry || info.importers.some((importer) => isFirst(importer, modules)))

@@ -1,6 +1,6 @@
 // `npm run build`: bundles the program into dist/, so that `bin/svc3` starts as fast as Node itself does. The command
-// line is one file of CommonJS: every further file costs it a millisecond, the loader of modules nine. What it starts is
-// split at each import().
+// line is one file of CommonJS: every further file costs it a millisecond, the loader of modules nine. What it starts
+// is split at each import().
 import fs from 'node:fs'
 import path from 'node:path'
 import { type BuildOptions, build, type Plugin, stop, transform } from 'esbuild'
@@ -26,7 +26,10 @@ const threads = [
 const isOperatorCommand = (kind: string, file: string): boolean =>
   kind === 'dynamic-import' && file.startsWith(inRoot('src/operator/'))
 
-/** The command line is loaded by its first file, once compiled code is kept; operator commands are programs of their own, found by their import(). */
+/**
+ * The command line is loaded by its first file, once compiled code is kept; operator commands are programs of their
+ * own, found by their import().
+ */
 const apart = (programs: Set<string>): Plugin => ({
   name: 'apart',
   setup({ onResolve }) {
@@ -88,7 +91,7 @@ const modules = {
 
 export async function buildProgram(): Promise<void> {
   const outdir = inRoot(`dist.${process.pid}`)
-  // Before it begins: what is changed meanwhile is built the next time.
+  // Taken before the build starts: a change during the build is built the next time.
   const stamp = programStamp()
   const pages = buildConsole(path.join(outdir, 'console'), inRoot('dist/console'))
   const programs = new Set<string>()
@@ -103,7 +106,7 @@ export async function buildProgram(): Promise<void> {
   })
   await buildClient(path.join(outdir, 'client'))
   await pages
-  // An installed svc3 has no packages: what is served as it is goes with the bundles.
+  // An installed svc3 has no packages, so files that are served unchanged go with the bundles.
   fs.mkdirSync(path.join(outdir, 'swagger-ui'))
   for (const name of Object.keys(swaggerFiles))
     fs.copyFileSync(inRoot(`node_modules/swagger-ui-dist/${name}`), path.join(outdir, 'swagger-ui', name))

@@ -45,7 +45,7 @@ export const generatedFiles: readonly GeneratedFile[] = [
   ...manual,
 ]
 
-/** A page of a command that is gone is no page. */
+/** Pages of removed commands are deleted. */
 export async function strayPages(): Promise<string[]> {
   const found: string[] = []
   for (const folder of [manFolder, commandsFolder])

@@ -1,5 +1,5 @@
-// `node scripts/packages.ts [full|long]`: installs what the tests of a suite need from Debian, by apt and saying so; where
-// that is not possible, says what is missing. Needs none of our dependencies, so that both can be installed at once.
+// `node scripts/packages.ts [full|long]`: installs what the tests of a suite need from Debian, by apt and saying so;
+// where that is not possible, lists the missing ones. Imports no npm package, so that both can be installed at once.
 import { hostPrograms } from '../src/operator/host-programs.ts'
 import { canInstall, type DebianProgram, install, installLine, missingOf } from '../src/platform/debian.ts'
 

@@ -1,8 +1,8 @@
 // Makes a fresh clone ready, then runs a task: `node scripts/prepare.mjs scripts/start.ts [options]`.
 // Brings Node 24 where the machine's is older, installs exactly the locked dependencies when the lock changed, and
 // hands over. Plain JavaScript that Node 20 runs; the tasks themselves are TypeScript on Node 24.
-// Before the task: `--with SCRIPT`, which needs no dependencies and runs, with the same options, while they are installed;
-// `--first SCRIPT`, which needs them and runs before the task, beside the former.
+// Before the task: `--with SCRIPT`, which needs no dependencies and runs, with the same options, while they are
+// installed; `--first SCRIPT`, which needs them and runs before the task, beside the former.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'
@@ -39,7 +39,7 @@ function withInstallLock(work) {
   fs.mkdirSync(path.dirname(lock), { recursive: true })
   for (let waited = false; ; waited = true) {
     try {
-      // By link, so that nobody reads a lock that does not name its holder yet.
+      // A link is atomic, so a lock file always names its holder.
       fs.writeFileSync(draft, String(process.pid))
       fs.linkSync(draft, lock)
       break
@@ -106,7 +106,7 @@ function ensureDependencies(node) {
   fs.writeFileSync(stamp, wanted)
 }
 
-/** `bin/svc3` is a shell script without a search of its own: it runs what this link names. */
+/** `bin/svc3` is a shell script that does not search: it runs the target of this link. */
 function linkNode(node) {
   const link = path.join(root, '.node', 'bin', 'node')
   fs.mkdirSync(path.dirname(link), { recursive: true })

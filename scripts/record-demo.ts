@@ -1,5 +1,5 @@
-// Records the session of the README on the service that `npm start` runs, and draws it as docs/images/demo.svg: what a terminal
-// shows, in the time it took. Pauses of more than two seconds are cut to two.
+// Records the session of the README on the service that `npm start` runs, and draws it as docs/images/demo.svg: what a
+// terminal shows, in the time it took. Pauses of more than two seconds are cut to two.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
@@ -25,7 +25,7 @@ interface Line {
 /** What clears a line. */
 const clearLine = '\x1b[2K'
 
-/** What stays on a terminal of 100 columns: lines that were taken back are gone. */
+/** The final contents of a terminal of 100 columns, without the lines that were erased. */
 async function run(command: string): Promise<{ lines: string[]; seconds: number }> {
   const env = { ...process.env, PATH: `${path.join(root, 'bin')}:${process.env.PATH}`, NO_COLOR: '1', COLUMNS: '100' }
   const started = performance.now()

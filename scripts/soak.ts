@@ -1,6 +1,7 @@
-// `npm run soak [-- --minutes N]`: an hour of a busy cluster. 200 simulated nodes on two servers and etcd; VMs come and go, pages
-// watch, jobs log in, images are uploaded, and one of the servers restarts every five minutes. What the other one holds must
-// not grow. Prints the table and draws the chart of docs/benchmarks.md. Ends with 1 when a limit is missed.
+// `npm run soak [-- --minutes N]`: an hour of a busy cluster. 200 simulated nodes on two servers and etcd; VMs come and
+// go, pages watch, jobs log in, images are uploaded, and one of the servers restarts every five minutes. What the other
+// one holds must not grow. Prints the table and draws the chart of docs/benchmarks.md. Ends with 1 when a limit is
+// missed.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
@@ -23,7 +24,7 @@ interface SoakOptions {
   readonly say: (line: string) => void
 }
 
-/** Until the last VMs are gone, and the server has closed connections that nobody uses, which it does after 75 s. */
+/** Until the last VMs are deleted, and the server has closed idle connections, which it does after 75 s. */
 const restMinutes = 2
 
 export async function soak({ minutes, minuteMs = 60_000, nodes, restartMinutes, say }: SoakOptions): Promise<Soaked> {

@@ -1,4 +1,4 @@
-// What a build was made of, in one line: nothing is built anew while its sources are the same.
+// A digest of a build's sources: a build is skipped while they are the same.
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'
 import path from 'node:path'

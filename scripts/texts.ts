@@ -1,5 +1,5 @@
-// `npm run texts [SURFACE…]`: every sentence that people read, a table per surface, to review them at once. The house rules
-// on wording read the same tables (test/check/texts.test.ts).
+// `npm run texts [SURFACE…]`: every sentence that people read, a table per surface, to review them at once. The house
+// rules on wording read the same tables (test/check/texts.test.ts).
 import fs from 'node:fs'
 import path from 'node:path'
 import { parseAst } from 'vite'
@@ -135,7 +135,7 @@ interface Sentence {
   readonly isMessage: boolean
 }
 
-/** Attributes whose values nobody reads, and those whose values are read though they be one word. */
+/** Attributes whose values are never shown, and those whose values are shown even if they are one word. */
 const unread = new Set(['className', 'class', 'style', 'd', 'viewBox', 'href', 'path', 'command', 'example', 'key'])
 const read = /^(label|title|text|hint|placeholder|what|word|aria-label|alt)$/
 

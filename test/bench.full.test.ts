@@ -1,4 +1,4 @@
-// Every benchmark and the soak still work: a run of seconds each, whose figures nobody judges.
+// Every benchmark and the soak still work: a run of seconds each, whose figures are not judged.
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { it } from 'node:test'

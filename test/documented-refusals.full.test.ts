@@ -19,7 +19,7 @@ before(async () => {
 })
 after(() => service[Symbol.asyncDispose]())
 
-/** Those that answer and end, to somebody who sends JSON. */
+/** Operations that answer a JSON request and end. */
 const callable = publishedOperations.filter(
   ({ isUpload, isUpgrade, isStream, consumes, id }: Operation) =>
     !isUpload && !isUpgrade && !isStream && !consumes && id !== 'revokeTokens',

@@ -31,7 +31,7 @@ const urlOf = ({ path, example }: Operation, namespace = example.params?.namespa
     encodeURIComponent(name === 'namespace' ? namespace : (example.params?.[name] ?? 'x')),
   )
 
-/** The smallest that there is. */
+/** The smallest possible value. */
 const aDisk = '\0'.repeat(512)
 const aDisc = `${'\0'.repeat(0x8001)}CD001`
 
@@ -50,7 +50,7 @@ const callExample = async (operation: Operation, token: string | null, namespace
   return service.call(operation.method, urlOf(operation, namespace), { ...request, token })
 }
 
-/** Caller → what each permission answers: undefined stands for "not refused for who it is". */
+/** Caller → what each permission answers: undefined stands for "not refused for the caller's identity". */
 type Verdicts = Readonly<Record<Allow, 401 | 403 | undefined>>
 const open = { anyone: undefined }
 const callers: Readonly<
@@ -462,10 +462,10 @@ describe('the example of every operation', () => {
       assert.ok(ajv.validate(operation.response, operation.example.response), ajv.errorsText())
     })
 
-    // What goes on needs a real connection: src/server/nodes/tunnels.test.ts.
+    // The data of a stream needs a real connection: src/server/nodes/tunnels.test.ts.
     if (operation.isStream || operation.isUpgrade || dialled.has(operation.id)) continue
     it(`the example of ${operation.id} succeeds, with an answer of its schema`, async () => {
-      // What reads without anything to read changes nothing, and needs no service of its own, which takes a tenth of a second.
+      // An operation that only reads changes nothing, so it can share a service; a new one takes a tenth of a second.
       const prerequisite = prerequisiteOf(operation)
       const isShared = operation.method === 'GET' && !prerequisite
       await using own = new AsyncDisposableStack()

@@ -1,6 +1,6 @@
-// Every parser that outsiders reach (callers, registries, remotes, guests, files that are uploaded) takes time in proportion
-// to its input, up to the most that it is ever given, or refuses it by a stated limit. A parser that is in no table here
-// fails the last test.
+// Every parser that outsiders reach (callers, registries, remotes, guests, files that are uploaded) takes time in
+// proportion to its input, up to the most that it is ever given, or refuses it by a stated limit. A parser that is in
+// no table here fails the last test.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import fs from 'node:fs'
@@ -57,11 +57,11 @@ import { startService, type TestService } from './support/rigs/service.ts'
 type Grow = (bytes: number) => string
 
 interface Row {
-  /** The most that reaches it, or so much that a limit of its own refuses it. */
+  /** The largest input that reaches the parser, or one that its own limit refuses. */
   readonly maxBytes: number
   /** What it takes: grown by its own characters and by those that parsers trip over. */
   readonly examples: readonly string[]
-  /** Shapes of its own. */
+  /** Additional shapes for this parser. */
   readonly grows?: readonly Grow[]
   parse(text: string): unknown
 }
@@ -167,7 +167,7 @@ const lz4Block = (size: number): string => {
   return head.toString('latin1') + 'x'.repeat(size)
 }
 
-/** A request of the whole API: what is answered must not be a fault of ours. */
+/** A request to the whole API: the answer must not be a 500. */
 async function ask(method: string, url: string, options: Parameters<TestService['call']>[2] = {}): Promise<void> {
   const { status, text } = await service.call(method, url, options)
   assert.notEqual(status, 429)
@@ -471,7 +471,10 @@ const parsers: Readonly<Record<string, Row>> = {
   },
 }
 
-/** Reached only by a request: what arrives where → how it is sent. Through every hook of the API. */
+/**
+ * Parsers that only a request reaches, through every hook of the API: where the input arrives → the request that sends
+ * it.
+ */
 const requests: Readonly<Record<string, Row>> = {
   'a JSON body': {
     maxBytes: body,
@@ -554,7 +557,7 @@ const requests: Readonly<Record<string, Row>> = {
   ),
 }
 
-/** Parser → why nobody but the operator reaches it. */
+/** Parser → why only the operator reaches it. */
 const insiders: Readonly<Record<string, string>> = {
   parseSettings: 'config.json',
   parseKeyring: "the master key's file",
@@ -577,7 +580,7 @@ async function millisecondsOf(row: Row, text: string): Promise<number> {
   try {
     await row.parse(text)
   } catch (error) {
-    // A refusal has a class of its own; a stack that ran out, or a value that is not what it was taken for, is no refusal.
+    // A refusal has an error class; a stack overflow or a TypeError is not a refusal.
     const isFault = [RangeError, TypeError, ReferenceError].some((fault) => error instanceof fault)
     if (isFault || error instanceof assert.AssertionError) throw error
   }

@@ -1,8 +1,8 @@
-// Many light agents in one process: node agents.ts FILE, with `Given` as JSON. Each has a key and a token of its own and the
-// link of a real agent (stream, heartbeat, reports), and speaks the real wire; its VMs run the moment they are desired.
-// Their calls share connections, so that ten thousand nodes need fewer files than a process may have.
-// Twice a second it prints how many streams are open. A line `cut` ends all of its connections, as a network does; `quit`, or the
-// end of its input, ends it.
+// Many light agents in one process: node agents.ts FILE, with `Given` as JSON. Each has a separate key and token and
+// the link of a real agent (stream, heartbeat, reports), and speaks the real wire; its VMs run the moment they are
+// desired. Their calls share connections, so that ten thousand nodes need fewer files than a process may have. Twice a
+// second it prints how many streams are open. A line `cut` ends all of its connections, as a network does; `quit`, or
+// the end of its input, ends it.
 import { createPrivateKey, sign } from 'node:crypto'
 import { subscribe } from 'node:diagnostics_channel'
 import fs from 'node:fs/promises'

@@ -19,7 +19,7 @@ const { apiUrls, joinToken, folder, count } = JSON.parse(process.argv[2] ?? '{}'
 const numbers = Array.from({ length: count }, (_, index) => index)
 while (numbers.length > 0) await Promise.all(numbers.splice(0, atOnce).map(startNode))
 process.stdout.write('ready\n')
-// Whoever started this is gone when its end of the pipe is.
+// The parent has ended when its end of the pipe is closed.
 createInterface(process.stdin).once('close', () => process.exit(0))
 
 async function startNode(number: number): Promise<void> {

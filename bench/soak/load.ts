@@ -1,5 +1,5 @@
-// What people and their automation do to a cluster during a soak, each at a steady pace: a table of activities, how often
-// each comes, and how long each call took.
+// What people and their automation do to a cluster during a soak, each at a steady pace: a table of activities, how
+// often each comes, and how long each call took.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -15,7 +15,7 @@ export interface Call {
 }
 
 interface LoadOptions {
-  /** The servers, which take turns; asked anew before each try. */
+  /** The servers, in turn; read again before each attempt. */
   readonly targets: () => readonly Target[]
   readonly maxVms: number
 }
@@ -61,7 +61,7 @@ export class Load implements AsyncDisposable {
     for (const [name, activity] of Object.entries(this.#activities)) this.#track(this.#repeat(name, activity))
   }
 
-  /** Ends what is under way and deletes the VMs. */
+  /** Ends running operations and deletes the VMs. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ending.abort()
     while (this.#running.size > 0) await Promise.all(this.#running)
@@ -161,7 +161,8 @@ export class Load implements AsyncDisposable {
         attempt > 0 &&
         ((method === 'POST' && response?.status === 409) || (method === 'DELETE' && response?.status === 404))
       if (isDone) return undefined
-      // An upload that a restart cut off is still there as one that is being written, until the server that comes back clears it up.
+      // An upload that a restart cut off is still there as one that is being written, until the server that comes back
+      // clears it up.
       const isWritten = method === 'DELETE' && response?.status === 409
       const mayPass = !response || response.status >= 500 || isWritten
       if (!mayPass || performance.now() > untilMs) throw new Error(`${method} ${where}: ${response?.status} ${text}`)

@@ -12,7 +12,7 @@ import { specify } from './driver-vm.ts'
 
 export type CrashStep = 'start' | 'stop' | 'revert' | 'capture'
 
-/** What the VM is to be once somebody has looked at it. */
+/** What the VM is to be after the next start looked at it. */
 const expected: Readonly<Record<CrashStep, readonly string[]>> = {
   start: ['running', 'stopped'],
   stop: ['running', 'stopped'],

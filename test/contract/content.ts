@@ -19,7 +19,7 @@ interface Opened {
   readonly store: ContentStore
   /** The same content as another process finds it. */
   reopen(): Promise<ContentStore>
-  /** What is there now is an hour old from here on. */
+  /** Makes all present content look an hour old. */
   age(): Promise<void>
   /** The time by which things are old. */
   nowMs(): number

@@ -14,7 +14,9 @@ import { eventually } from '../support/tools/eventually.ts'
 import { driverContract } from './driver.ts'
 import { sleeper } from './driver-blank-vm.ts'
 
-/** Of one VM: `tart run` itself, neither its supervisor nor what it starts, which is called as it is until it is another. */
+/**
+ * The `tart run` process of one VM; neither its supervisor, nor a child that was forked and has not called exec yet.
+ */
 export async function tartsOf({ folder }: Pick<Handle, 'folder'>): Promise<readonly number[]> {
   const prefix = namePrefix(folder)
   const found: { pid: number; parent: number }[] = []
@@ -70,7 +72,7 @@ async function pretendReboot(handle: Handle): Promise<void> {
   await fs.writeFile(file, JSON.stringify({ ...run, bootId: 'an earlier boot' }))
 }
 
-/** What tells the processes of a VM, whoever runs it. */
+/** The pattern that finds the processes of a VM under any user. */
 const processes = {
   crash: async (_: AppleDriver, handle: Handle) => {
     await killTart(handle)
@@ -94,7 +96,7 @@ export async function onStandIn(): Promise<void> {
   })
 }
 
-/** With tart, from a macOS that it has already: SVC3_APPLE_VM names it; it is cloned and stays as it is. */
+/** With tart, from a macOS that it has already: SVC3_APPLE_VM names it; it is cloned and not changed. */
 export async function onRealMac(): Promise<void> {
   const name = process.env.SVC3_APPLE_VM
   if (!name) throw new Error('SVC3_APPLE_VM has to name a VM of tart with macOS: tart clone IMAGE NAME makes one')

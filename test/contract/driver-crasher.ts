@@ -22,7 +22,7 @@ else if (step === 'park' && driver instanceof QemuDriver) await driver.warm?.par
 else if (step === 'capture') await driver.capturing.capture(handle, vm, { id, withMemory: true }, signal)
 else if (step === 'merge') {
   await driver.capturing.capture(handle, vm, { id, withMemory: false }, signal)
-  // What follows goes on beside it.
+  // The next steps run beside it.
   await new Promise((resolve) => setTimeout(resolve, 20_000))
 } else await driver.reverting.revert(handle, vm)
 process.exit(0)

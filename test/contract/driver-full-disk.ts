@@ -1,4 +1,4 @@
-// A VM whose host has no room left, in a mount namespace of its own: node driver-full-disk.ts. Ends well or throws.
+// A VM whose host has no room left, in a separate mount namespace: node driver-full-disk.ts. Throws on failure.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'

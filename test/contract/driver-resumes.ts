@@ -1,4 +1,5 @@
-// A guest that is captured while it runs, and goes on in other VMs as one of their own: part of the tests of real guests.
+// A guest that is captured while it runs, and resumes in other VMs under their identity: part of the tests of real
+// guests.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -37,7 +38,7 @@ export async function goesOnElsewhere({ root, driver, handle, vm, guest }: Sourc
   const capture = (id: string) => driver.capturing.capture(handle, vm, { id, withMemory: true }, signal())
   await capture('earlier')
   await guest.run('echo between > /root/between; sync')
-  // A clock that is years behind: whoever goes on from here and does not set it is found out, however slow the machine.
+  // A clock that is years behind: a resume that does not set it is noticed, even on a slow machine.
   await guest.run('date -s @1600000000 > /dev/null')
   const saved = await capture('saved')
   await guest.run(`date -s @${Math.floor(Date.now() / 1_000)} > /dev/null`)
@@ -108,7 +109,8 @@ export async function goesOnElsewhere({ root, driver, handle, vm, guest }: Sourc
     }
     const [{ handle: second, vm: own, ssh } = assert.fail()] = resumed
     using inside = await openGuest({ ip: own.ip, ssh }, { user: 'root' }, timeoutMs)
-    // A guest that does not answer in two seconds is captured as it is: one that gets no time from its host is asked again.
+    // A guest that does not answer in two seconds is captured without its help: a guest that gets no time from its host
+    // is tried again.
     let tries = 0
     await eventually(async () => {
       const id = `flushed-${++tries}`
@@ -130,7 +132,10 @@ export interface EmulatedClock {
   error(): Promise<number>
 }
 
-/** On a host with too much to do an emulated clock runs wild, whatever it was set to: so many seconds since it was asked first. */
+/**
+ * On a host with too much to do an emulated clock runs wild, whatever it was set to: so many seconds since it was asked
+ * first.
+ */
 export async function emulatedClock(guest: Guest): Promise<EmulatedClock> {
   const look = async () => {
     const beforeMs = performance.now()

@@ -1,4 +1,4 @@
-// What was captured of a VM as an image of its own: each layer packed once, the disk put together again from the chunks.
+// A capture as a new image: each layer is packed once, and the disk is restored from the chunks.
 import path from 'node:path'
 import type { BaseImage, Capture } from '../../src/drivers/driver.ts'
 import { openContentFolder } from '../../src/images/content/store.ts'

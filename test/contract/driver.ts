@@ -1,5 +1,5 @@
 // What every driver must do, whatever is behind it. A file per driver runs this suite; what only a real hypervisor can
-// show (a guest's view, kill -9 of the agent) is in files of its own.
+// show (a guest's view, kill -9 of the agent) is in other files.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -32,7 +32,7 @@ interface DriverUnderTest<D extends Driver = Driver> {
 }
 
 const mib = 2 ** 20
-/** What takes so long hangs: no machine is that busy. */
+/** Longer than any step takes on a busy machine, so a step that takes longer hangs. */
 const hangMs = 120_000
 /** Timers may be early by their own measure. */
 const timerMs = 50
@@ -131,7 +131,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
         const calledOff = new AbortController()
         if (abortMs === undefined) calledOff.abort()
         let isOver = false
-        // Ten times what the test waits for: a grace that goes on is seen.
+        // Ten times what the test waits for: a grace period that is not cut short is noticed.
         const stopping = driver.stop(handle, { graceSeconds: hangMs / 100, signal: calledOff.signal }).finally(() => {
           isOver = true
         })
@@ -228,7 +228,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
 
     it(`${name}: the driver does not start on an image that the disk does not stand on`, async () => {
       const { root, driver, vm, handle, is } = await arrange()
-      // As after an image was built anew in its place.
+      // As if the image had been rebuilt in place.
       const other = { ...vm, image: { ...vm.image, digest: 'sha256:other' } }
       await assert.rejects(driver.start(handle, other, signal()), /revert the VM, or put the image back/)
       await is('stopped')
@@ -347,7 +347,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
         () => again().then(() => driver.suspension?.suspend(handle)),
         () => again().then(() => driver.stop(handle, { graceSeconds: 0 })),
         () => again().then(() => test.crash(driver, handle)),
-        // Half-made: a folder with a leftover of somebody's, and no VM.
+        // A folder that an interrupted creation left: a leftover file, and no VM.
         () => fs.mkdir(handle.folder).then(() => fs.writeFile(path.join(handle.folder, 'disk.qcow2.new'), 'x')),
       ]
       for (const reach of states) {

@@ -1,5 +1,5 @@
-// One leader at a time, on every engine: no two at once, somebody after the other is gone, terms that only grow; and a
-// leader that was paused beyond its lease, whose writes come too late.
+// One leader at a time, on every engine: never two at once, a successor after the leader ends, terms that only grow;
+// and a leader that was paused beyond its lease, whose writes come too late.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import fs from 'node:fs'
@@ -16,7 +16,7 @@ import { type EtcdCluster, startEtcd } from '../support/processes/etcd.ts'
 import { eventually } from '../support/tools/eventually.ts'
 import { collectTo } from './store-watch.ts'
 
-/** A leader that is kept from renewing it for so long loses it: longer than a busy machine keeps anybody. */
+/** Longer than a busy machine delays a renewal; a leader that cannot renew for this time loses its term. */
 const leaseMs = 2_000
 const root = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-leadership-'))
 let etcd: EtcdCluster

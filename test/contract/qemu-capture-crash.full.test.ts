@@ -1,5 +1,5 @@
-// kill -9 of whoever captures a VM, at every step, and of its QEMU right after: the VM goes on, or starts again, with all
-// that was written; what was captured is of one moment; the same capture again comes about.
+// kill -9 of the process that captures a VM, at every step, and of its QEMU right after: the VM continues, or restarts,
+// with all that was written; what was captured is of one moment; the same capture again comes about.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
@@ -133,7 +133,7 @@ describe('QEMU capture after a kill -9', { concurrency: 2 }, () => {
 
   const resuming: readonly { at: string; found: string; isResumed: boolean }[] = [
     { at: 'qemu-answers', found: 'stopped', isResumed: true },
-    // A look does what was left of the start: the guest goes on, and is told who it is.
+    // The next look finishes the start: the guest resumes and gets its identity.
     { at: 'qemu-loaded', found: 'running', isResumed: true },
     { at: 'qemu-resumed', found: 'running', isResumed: true },
     { at: 'qemu-told', found: 'running', isResumed: true },
@@ -149,7 +149,8 @@ describe('QEMU capture after a kill -9', { concurrency: 2 }, () => {
       others.push(handle)
       await dieAt(root, 'start', at, handle, vm)
       assert.equal((await driver.inspect(handle)).state, found)
-      // Nobody is in a blank guest who could hear it: no time is lost with it, and it is never forgotten.
+      // A blank guest has no agent to set its identity: the driver does not wait for one, and keeps the identity
+      // pending.
       const { note, toldMs = 0 } = await driver.start(handle, vm, signal())
       assert.match(note ?? '', /name, clock and network addresses of the saved VM: no agent in it was listening/)
       assert.ok(toldMs < 4_000, `${toldMs} ms`)

@@ -1,5 +1,5 @@
-// kill -9 of whoever uses the QEMU driver, at every step of a start, a stop and a parking: the process is neither lost nor
-// started twice, and the next driver brings the VM up or takes it away whole.
+// kill -9 of the process that uses the QEMU driver, at every step of a start, a stop and a parking: the process is
+// neither lost nor started twice, and the next driver brings the VM up or takes it away whole.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -151,7 +151,7 @@ describe('QEMU driver after a kill -9', () => {
       await reach(vm)
       assert.deepEqual(await qemusOf(handle), qemus)
 
-      // And one that another agent left: there is no event, but somebody looks every half minute.
+      // A process that another agent left sends no event; the periodic look, every half minute, finds it.
       await driver.close()
       const later = new QemuDriver({ network: 'sealed' })
       const { promise: toldLater, resolve: tell } = Promise.withResolvers<void>()

@@ -144,7 +144,7 @@ describe('QEMU driver', () => {
       assert.match(probe.version, /unsealed network/)
       await open.start(handle, vm, signal())
       await open.close()
-      // One that runs is taken over as it is.
+      // A running VM is adopted unchanged: its process is not restarted.
       await driver.start(handle, vm, signal())
     } finally {
       await open.close()

@@ -1,5 +1,5 @@
-// Guests that go on from memory are the new VM by the time that their start returns: what the first look sees, how long it
-// took, a kill -9 in between, and guests that cannot be told.
+// Guests that resume from memory are the new VM by the time that their start returns: what the first look sees, how
+// long it took, a kill -9 in between, and guests that cannot be told.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
@@ -86,7 +86,7 @@ for (const architecture of testedArchitectures)
       await driver.start(source.handle, source.vm, signal())
       guest = await into(source.vm)
       await guest.run('until ls -l /proc/[0-9]*/fd 2> /dev/null | grep -q /dev/vport; do sleep 0.2; done', timeoutMs)
-      // A clock that is years behind: whoever does not set it is found out.
+      // A clock that is years behind: a resume that does not set it is noticed.
       await guest.run('date -s @1600000000 > /dev/null; sync')
       image = await save()
       clock = await emulatedClock(guest)

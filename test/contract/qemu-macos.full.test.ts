@@ -1,5 +1,5 @@
-// The macOS profile of the QEMU driver boots a real guest: not macOS, which cannot be here, but a small Linux that finds
-// itself on that machine, started by a boot disk of the operator's, by UEFI, with an SMC key that shows nowhere.
+// The macOS profile of the QEMU driver boots a real guest: not macOS, which cannot be here, but a small Linux that
+// finds itself on that machine, started by a boot disk of the operator's, by UEFI, with an SMC key that shows nowhere.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -104,7 +104,7 @@ async function everythingIn(folder: string): Promise<{ readonly file: string; re
   const files = names.filter((each) => each.isFile()).map((each) => path.join(each.parentPath, each.name))
   const found: { file: string; text: string }[] = []
   for (const file of files) {
-    // Those that are gone by now hold nothing.
+    // Processes that have exited hold nothing open.
     const stat = await fs.stat(file).catch(() => undefined)
     if (!stat || stat.size > 2 ** 20) continue
     found.push({ file, text: await fs.readFile(file, 'latin1').catch(() => '') })

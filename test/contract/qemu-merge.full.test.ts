@@ -1,5 +1,5 @@
 // A VM that runs on and is captured again and again: its layers are put together beside it, every byte stays, and so do
-// those of captures; whoever does it may be killed at any step, and QEMU right after.
+// those of captures; the merging process may be killed at any step, and QEMU right after.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'

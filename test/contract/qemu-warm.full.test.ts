@@ -1,4 +1,5 @@
-// A real guest that waits for a pool: nobody reaches it, and once it is claimed it is that VM before its ports open.
+// A real guest that waits for a pool: it is unreachable, and once it is claimed it has the VM's identity before its
+// ports open.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
@@ -112,7 +113,7 @@ for (const architecture of testedArchitectures)
       stranger.close()
       await once(stranger, 'close')
       const parkedMs = Date.now()
-      // The clock of the guest stands still meanwhile.
+      // The clock of the guest stops in the pause.
       await eventually(() => assert.ok(Date.now() - parkedMs > 4_000))
       const claimed = { ...vm, name: 'vm-parked', ip, metadata: { greeting: 'hello' } }
       assert.deepEqual(await driver.warm.claim(handle, claimed, signal()), {})

@@ -15,7 +15,7 @@ interface RegistryContentRig extends Disposable {
 
 export interface RigOptions {
   readonly repository: string
-  /** Each has a folder of its own, unless it is named. */
+  /** Each gets a new folder, unless one is given. */
   readonly folder?: string
   readonly cacheBytes?: number
   readonly now?: () => number

@@ -1,5 +1,5 @@
-// Every page of an SQLite store, and every frame of a write-ahead log that kill -9 left, damaged in turn in every way: the
-// next start refuses it, or has every record and every change. Never less without a word.
+// Every page of an SQLite store, and every frame of a write-ahead log that kill -9 left, damaged in turn in every way:
+// the next start refuses it, or has every record and every change. It never serves less without an error.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { damageSample, damages } from './sqlite-damage.ts'

@@ -87,7 +87,7 @@ describe('etcd with users and certificates', () => {
     const { rev } = await store.create('/n/a', 1)
     const root = await etcd.post('/v3/auth/authenticate', { name: 'root', password: 'rooted' })
     place('password', 'renewed\n')
-    // etcd forgets the tokens of whoever gets another password.
+    // etcd revokes the tokens of a user whose password changes.
     const changed = await fetch(`${etcd.urls[0]}/v3/auth/user/changepw`, {
       method: 'POST',
       headers: { authorization: String(root.token) },

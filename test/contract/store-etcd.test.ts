@@ -1,4 +1,4 @@
-// The store's contract on etcd: one member, each store below a prefix of its own. SVC3_TEST_ETCD_URL names one that runs
+// The store's contract on etcd: one member, each store below a separate prefix. SVC3_TEST_ETCD_URL names one that runs
 // already (see CONTRIBUTING.md).
 import { after, before } from 'node:test'
 import { openEtcd } from '../../src/store/etcd/engine.ts'

@@ -1,5 +1,5 @@
 // Fills a small file system through the store, frees it again, and proves that nothing acknowledged was lost.
-// Runs in a mount namespace of its own: `unshare -m node store-filler.ts <empty folder>`. Throws when a claim is false.
+// Runs in a separate mount namespace: `unshare -m node store-filler.ts <empty folder>`. Throws when a claim is false.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
@@ -57,7 +57,7 @@ for (let round = 0; round < 3; round++) {
     assert.match(error.message, /disk full.*make space/)
   }
   soakUp()
-  // Reads go on, and refused writes have left no trace.
+  // Reads continue, and refused writes leave no trace.
   await assertAllThere()
   const health = await store.health()
   assert.deepEqual([health.ok, /disk full/.test(health.message)], [false, true])

@@ -1,5 +1,5 @@
 // Random command sequences against a plain model of the store: what the examples of the contract did not think of.
-// Sequences without reopening or compaction share one store, each under a prefix of its own, to be quick.
+// Sequences without reopening or compaction share one store, each under a separate prefix, to be quick.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -18,7 +18,7 @@ import { isAllTested } from '../support/tools/all-tested.ts'
 import type { Engine } from './store.ts'
 import { collectTo } from './store-watch.ts'
 
-/** An entry, and whether its revision is told as it is. */
+/** An entry, and whether its revision is compared exactly. */
 interface Named {
   readonly name: string
   readonly isRight: boolean
@@ -102,7 +102,7 @@ class Model {
 const outcome = async (work: Promise<unknown>): Promise<unknown> =>
   work.catch((error: unknown) => (error instanceof StoreError ? error.fault : Promise.reject(error)))
 
-/** Runs one command on both; returns the store to go on with. */
+/** Runs one command on both; returns the store to continue with. */
 async function step(store: Store, model: Model, prefix: string, command: Command, engine: Engine): Promise<Store> {
   const key = 'name' in command ? prefix + command.name : ''
   const entry = model.entries.get(key)

@@ -1,4 +1,4 @@
-// kill -9 of a writing process at random points, again and again on the same data: what was acknowledged is there.
+// kill -9 of a writing process at random points, again and again on the same data: every acknowledged write is kept.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -55,7 +55,7 @@ async function check(store: Store, latest: Map<string, Acknowledged>, lastRev: n
   return Number(next.rev)
 }
 
-/** An entry that is gone without an acknowledged deletion: the log must have the deletion. */
+/** For an entry that disappeared without an acknowledged deletion, the log must have the deletion. */
 async function findDeletion(store: Store, told: Acknowledged, rev: Rev): Promise<Acknowledged> {
   const changes = await collectTo(store, told.key, told.rev, rev)
   const last = changes.filter((change) => changeKey(change) === told.key).at(-1)

@@ -1,4 +1,4 @@
-// A full disk: a clear error, reads go on, and everything works again once there is space. A small tmpfs stands in.
+// A full disk: a clear error, reads continue, and everything works again once there is space. A small tmpfs stands in.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import fs from 'node:fs'

@@ -1,4 +1,4 @@
-// The store's contract on SQLite, each store in a folder of its own.
+// The store's contract on SQLite, each store in a separate folder.
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'

@@ -1,4 +1,4 @@
-// The watching part of the store's contract: gap-free, in order, each change once, whatever else goes on.
+// The watching part of the store's contract: gap-free, in order, each change once, under concurrent load.
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import {

@@ -48,7 +48,7 @@ export function storeContract(engine: Engine): void {
 }
 
 type ConditionalWrite = (preconditions: readonly Precondition[]) => Promise<Entry>
-/** The writes that may be given other entries: each of a key of its own, which is made ready first. */
+/** Writes that are called with other entries as well. Each has a separate key, which is prepared first. */
 const conditionalWrites: Readonly<Record<string, (store: Store, key: string) => Promise<ConditionalWrite>>> = {
   created: async (store, key) => (preconditions) => store.create(key, 1, preconditions),
   updated: async (store, key) => {
@@ -160,7 +160,7 @@ function writeContract(engine: Engine): void {
         assert.ok(isFault(error, fault) && !(error instanceof PreconditionFailed), error.stack)
         return true
       }
-      // Whoever repeats a request finds what it made.
+      // A caller that repeats a request finds what the first one created.
       await assert.rejects(store.create('/own/a', 2, [base]), isOfTheKey('AlreadyExists'))
       await assert.rejects(store.update('/own/none', 2, own.rev, [base, gone]), isOfTheKey('NotFound'))
       for (const rev of [base.rev, '0', 'abc'])
@@ -298,7 +298,7 @@ function writeContract(engine: Engine): void {
     const store = await engine.open()
     const written = Array.from({ length: 20 }, (_, n) => store.create(`/close/${n}`, n))
     const closing = store.close()
-    // What was asked before is done before.
+    // Requests are applied in the order in which they were made.
     await Promise.all(written)
     await Promise.all([closing, store.close()])
     await rejectsWith('Unavailable', store.get('/close/1'), /closed/)

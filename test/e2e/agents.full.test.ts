@@ -19,7 +19,7 @@ const ends = new Map<ChildProcess, Promise<number | null>>()
 let listen = `${ownAddress()}:0`
 const vms = '/api/v1/namespaces/svc-default/vms'
 
-/** The server alone: no nodes of its own. It keeps its port, as a real one does. */
+/** A server without embedded nodes. It keeps its port across restarts, as a real one does. */
 async function startServer(): Promise<void> {
   server = await startDev(path.join(folder, 'server'), { listen, args: ['--nodes', 'amd64=0,arm64=0'] })
   listen = new URL(server.apiUrl).host

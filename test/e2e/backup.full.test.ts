@@ -36,7 +36,7 @@ const succeeded = (ran: Ran): string => {
   return ran.stdout
 }
 
-/** What there is, but for what every start adds, and what it adds to. */
+/** All records, except those that every start adds or changes. */
 const ofEveryStart = /^\/(cluster|history)\//
 
 async function recordsOf(address: string): Promise<Map<string, Json>> {
@@ -176,7 +176,7 @@ describe('a server on SQLite', () => {
     assert.match(succeeded(await server(['migrate-store', data, to])), /Moved \d+ records as of revision \d+ to etcd:/)
     const moved = await recordsOf(to)
     for (const [key, value] of before) assert.deepEqual(moved.get(key), value, key)
-    // Neither without the address nor with the old file put back does a server begin anew.
+    // A server does not start over without the address, nor with the old file restored.
     const alone = { dataFolder: data, host: '127.0.0.1', port: 0, environment: {}, plainHttp: true }
     await assert.rejects(startControlPlane(alone), /records of .* are in etcd:/)
     const old = inWork('old')

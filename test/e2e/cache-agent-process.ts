@@ -1,4 +1,4 @@
-// An agent as a process of its own that really fetches images, with VMs that are scripted, for tests that kill it:
+// An agent as a separate process that really fetches images, with VMs that are scripted, for tests that kill it:
 // node cache-agent-process.ts URL TOKEN FOLDER QUOTA-BYTES
 import path from 'node:path'
 import { startAgent } from '../../src/agent/agent.ts'

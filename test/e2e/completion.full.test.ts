@@ -33,7 +33,7 @@ const environment = () => ({
   TERM: 'dumb',
   SVC3_API_URL: service.apiUrl,
   SVC3_TOKEN: service.token,
-  // The stand-in is asked until it answers: a person would go on typing after half a second.
+  // The test repeats the request until it answers: a person would continue typing after half a second.
   SVC3_TEST: '1',
 })
 

@@ -1,5 +1,5 @@
-// A fleet of Macs as the console shows it: figures, capacity, tasks, reasons. With SVC3_SCREENSHOTS=FOLDER these are the
-// pictures of the documents.
+// A fleet of Macs as the console shows it: figures, capacity, tasks, reasons. With SVC3_SCREENSHOTS=FOLDER these are
+// the pictures of the documents.
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -95,7 +95,10 @@ async function addImages(): Promise<void> {
 
 const isFocused = (element: unknown): boolean => (element as { matches(css: string): boolean }).matches(':focus')
 
-/** An image in a registry, one saved from a VM of it, and what was made of that; VMs, a configuration and a pool that use it. */
+/**
+ * An image in a registry, one saved from a VM of it, and what was made of that; VMs, a configuration and a pool that
+ * use it.
+ */
 async function addLineage(): Promise<void> {
   const at = timestamp(service.clock.now())
   const gibibyte = 2 ** 30
@@ -346,7 +349,7 @@ describe('the console of a fleet', () => {
     const note = (request: { url(): string }): void =>
       void (request.url().includes('/charts') && asked.push(request.url()))
     page.on('request', note)
-    // It was stopped before its node went: nothing in its own record says that nobody answers.
+    // It was stopped before its node went away, so its record does not say that the node is lost.
     await go(page, service, '/vms/svc-default/kext-lab')
     await page.getByText('Stopped', { exact: true }).first().waitFor()
     await page.waitForLoadState('networkidle')
@@ -403,7 +406,7 @@ describe('the console of a fleet', () => {
     await page.keyboard.press('Control+k')
     const finder = page.getByRole('dialog')
     const options = finder.getByRole('option')
-    // Nobody types within a millisecond of opening it.
+    // A person cannot type within a millisecond of opening it, so the test waits for the focus.
     const find = async (text: string): Promise<void> => {
       await page.keyboard.press('Control+k')
       await focused(finder.getByRole('combobox'))

@@ -1,5 +1,5 @@
-// The console by keyboard alone: where Tab leads on every page and that it is seen, every dialog and menu that a page opens, what axe
-// finds in them in both themes, and that Esc leads back.
+// The console by keyboard alone: where Tab leads on every page and that it is seen, every dialog and menu that a page
+// opens, what axe finds in them in both themes, and that Esc leads back.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
@@ -43,7 +43,10 @@ async function show(page: Page, place: string, title: string): Promise<void> {
   )
 }
 
-/** Writes down every stop of the keyboard: what it is, whether it looks other than without the focus, what lies above it. */
+/**
+ * Writes down every stop of the keyboard: what it is, whether it looks other than without the focus, what lies above
+ * it.
+ */
 const recorder = `(() => {
   const look = (element) => [element, element.closest('label'), element.parentElement].map((each) => {
     if (!each) return ''
@@ -108,7 +111,10 @@ function judge(stops: readonly Stop[], place: string): void {
 /** What opens nothing: order of a table, and what is done at once. */
 const opensNothing = /^(Download|Copy|Add (label|rule)|Clear filters|1 hour|24 hours|7 days)/
 
-/** Every dialog that was seen, by its title; and what was opened, by kind of page and label: rows and pages of a thing have the same. */
+/**
+ * Every dialog that was seen, by its title; and what was opened, by kind of page and label: rows and pages of a thing
+ * have the same.
+ */
 const seen = new Set<string>()
 const taken = new Set<string>()
 const onEveryPage = new Set(['Columns', 'Show as command'])
@@ -160,7 +166,7 @@ async function openAll(page: Page, place: string, title: string): Promise<void> 
     const press = async (): Promise<unknown> => {
       await page.evaluate(`${button}.focus()`)
       await page.keyboard.press('Enter')
-      // Two frames later it is there.
+      // It appears within two frames.
       await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
       return page.evaluate(opened)
     }

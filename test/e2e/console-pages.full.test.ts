@@ -1,5 +1,5 @@
-// Every page of the console in a real browser, on a real server with simulated hosts: what it shows and to whom, light and
-// dark, on a phone, over a restart, in two tabs; what it refuses; how much has to be loaded.
+// Every page of the console in a real browser, on a real server with simulated hosts: what it shows and to whom, light
+// and dark, on a phone, over a restart, in two tabs; what it refuses; how much has to be loaded.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import http from 'node:http'
@@ -97,7 +97,7 @@ function chartsOfADay() {
   return { stepSeconds, series: series.map((each) => ({ ...each, values: Array.from({ length: 1_440 }, wave) })) }
 }
 
-/** Has the page ask whether its session goes on, and keeps the answer back until it is called. */
+/** Has the page check its session, and holds the answer back until the returned function is called. */
 async function holdSessionLook(page: Page): Promise<() => Promise<void>> {
   const asked = Promise.withResolvers<void>()
   const goOn = Promise.withResolvers<void>()
@@ -265,7 +265,7 @@ describe('the console', () => {
     await choose(page, 'Actions', 'Delete')
     const dialog = page.getByRole('dialog')
     const button = dialog.getByRole('button', { name: 'Delete', exact: true })
-    // Whoever presses it all the same gets no further: nothing is sent before the name is there.
+    // Pressing it has no effect: nothing is sent before the name is entered.
     const deletions: string[] = []
     page.on('request', (request) => request.method() === 'DELETE' && deletions.push(request.url()))
     await button.click({ force: true })
@@ -431,7 +431,7 @@ describe('the console', () => {
     await page.getByRole('button', { name: 'Done' }).click()
     assert.ok(!(await page.content()).includes(token))
 
-    // With it, somebody who is no administrator: other namespaces and what is for administrators are not there.
+    // With it, a user who is no administrator sees neither other namespaces nor the pages for administrators.
     await using theirs = await openConsole(browser, server, token)
     await theirs.page.getByLabel('Namespace').click()
     const choices = theirs.page.getByRole('option')
@@ -464,7 +464,7 @@ describe('the console', () => {
     await dialog.getByRole('button', { name: 'Revoke access' }).click()
     await page.getByRole('row', { name: 'ana@example.com' }).waitFor({ state: 'detached' })
     await go(page, server, '/quota')
-    await page.getByText('What the VMs of svc-default may have together').waitFor()
+    await page.getByText('Limits for all VMs in svc-default together').waitFor()
   })
 
   it('the console goes on after a restart of the server, with what was typed', { timeout: 150_000 }, async () => {
@@ -485,7 +485,7 @@ describe('the console', () => {
     await server.kill('SIGKILL')
     const lost = page.getByText('Connection lost')
     await lost.waitFor()
-    // What was there can be read, and one sees that it is old.
+    // The last data stays readable, and is marked as old.
     await list.getByText(/^Connection lost at \d+:\d\d:\d\d/).waitFor()
     assert.ok(await web.isVisible())
     assert.equal(await list.getByRole('alert').count(), 0)
@@ -578,7 +578,7 @@ describe('the console', () => {
     const { page, context } = opened
     await page.clock.install()
     await logInWith(page, server.token)
-    // Long before the end, the page asks by itself whether the session goes on; nobody sees anything of it.
+    // Long before the session ends, the page checks it by itself, without showing anything.
     const renewed = page.waitForResponse((response) => response.url().endsWith('/console/session'))
     await page.clock.fastForward('01:00:00')
     assert.equal((await renewed).status(), 200)
@@ -595,7 +595,7 @@ describe('the console', () => {
     const late = await holdSessionLook(page)
     await again.getByRole('button', { name: 'Log in', exact: true }).click()
     await again.waitFor({ state: 'detached' })
-    // What was asked before the login, and is answered after it, does not end the session again.
+    // A request from before the login that is answered after it does not end the session again.
     await late()
     assert.equal(await again.count(), 0)
     assert.equal(await form.getByLabel('Name', { exact: true }).inputValue(), 'typed-before-the-end')
@@ -619,8 +619,8 @@ describe('the console', () => {
       await dialog.getByText('installer.iso, 9 MiB').waitFor()
       await dialog.getByRole('button', { name: 'Upload', exact: true }).click()
     }
-    // All connections are lost while the second piece is on its way: it goes on by itself. The next time that piece never
-    // leaves: somebody loads the page again, and drops the same file.
+    // All connections are lost while the second piece is on its way: the upload resumes by itself. The next time that
+    // piece never leaves: the user reloads the page, and drops the same file.
     let tries = 0
     await page.route('**/uploads/*?offset=8388608', (route) => {
       tries++

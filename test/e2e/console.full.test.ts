@@ -1,5 +1,5 @@
-// The console with real VMs: deployed, seen, typed into, switched, saved, committed and pushed, by somebody who has nothing
-// but a browser.
+// The console with real VMs: deployed, seen, typed into, switched, saved, committed and pushed, by a user who has
+// nothing but a browser.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -33,14 +33,14 @@ before(async () => {
     startRegistry({ folder: path.join(folder, 'registry'), hasPassword: true }),
   ]
   ;[server, browser, registry] = (await Promise.all(starting)) as [DevServer, Browser, RegistryProcess]
-  // Where nobody looks inside, guests that are up at once.
+  // Simulated guests, which run at once, where a test does not look inside.
   for (const architecture of ['amd64', 'arm64'] as const) await uploadQuick(data, architecture)
   opened = await openConsole(browser, server, server.token)
   page = opened.page
 })
 after(async () => {
   await browser.close()
-  // VMs outlive whoever started them: they end by being deleted.
+  // VMs outlive the process that started them, so the test deletes them.
   const { body } = await server.call('GET', `${ns}/vms`)
   await Promise.all((body.items as { name: string }[]).map(({ name }) => server.call('DELETE', `${ns}/vms/${name}`)))
   await server.kill('SIGTERM')
@@ -101,7 +101,8 @@ describe('the console with real VMs', () => {
     await go(page, server, '/vms/svc-default/demo')
     await page.getByRole('button', { name: 'Screen', exact: true }).click()
     await page.getByText('Connected', { exact: true }).waitFor()
-    // The guest's own pixels, not those of its firmware: its driver has another resolution, and something is written there.
+    // The guest's own pixels, not those of its firmware: its driver has another resolution, and something is written
+    // there.
     const canvas = page.locator('.screen canvas')
     await eventually(async () => {
       const { width, lit } = await canvas.evaluate(litPixels)
@@ -236,7 +237,7 @@ describe('the console with real VMs', () => {
   })
 
   it('the pages of the console had nothing to say against themselves', () => {
-    // But for the one refusal that was asked for.
+    // Except for the one refusal that the test provokes.
     assert.deepEqual(
       opened.complaints.filter((each) => !each.includes('409')),
       [],

@@ -1,5 +1,6 @@
-// Two servers on one etcd, one of which loses its way there: it answers nothing from what it remembers, its node goes over
-// to the other, who waited is told, and all is as before when the way is back. When etcd itself is gone, both read on.
+// Two servers on one etcd, one of which loses its way there: it answers nothing from what it remembers, its node goes
+// over to the other, waiting callers get an error, and all works again when the network is back. When etcd is down,
+// both still serve reads.
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { after, before, it } from 'node:test'

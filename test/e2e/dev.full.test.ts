@@ -1,4 +1,4 @@
-// `svc3 dev` as a person runs it: goes on after a stop or a kill, refuses to run twice, is what npm start runs.
+// `svc3 dev` as a person runs it: it resumes after a stop or a kill, refuses to run twice, and is what npm start runs.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -167,6 +167,6 @@ describe('svc3 dev', () => {
   })
 })
 
-/** It is no child of ours: npm's, which may be gone before. Until then it writes into its folder. */
+/** It is a child of npm, which may exit first, so its end is polled. Until it ends it writes into its folder. */
 const hasEnded = (pid: number): Promise<unknown> =>
   eventually(() => assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' }))

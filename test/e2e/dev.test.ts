@@ -1,4 +1,5 @@
-// `svc3 dev` as a person runs it, on one short path: it starts, says so, and loses nothing to a kill -9; and bin/svc3 itself.
+// `svc3 dev` as a person runs it, on one short path: it starts, says so, and loses nothing to a kill -9; and bin/svc3
+// itself.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -38,7 +39,7 @@ describe('svc3 dev', () => {
     assert.equal((await fs.stat(data)).mode & 0o077, 0)
     for (const name of await fs.readdir(data))
       assert.equal((await fs.stat(path.join(data, name))).mode & 0o077, 0, name)
-    // It goes on when nobody reads its output any more.
+    // It continues when its output is no longer read.
     server.process.stdout?.destroy()
     server.process.stderr?.destroy()
     for (let index = 0; index < 5; index++) assert.equal((await server.call('GET', '/nowhere')).status, 404)

@@ -1,5 +1,6 @@
-// The console blocks of README.md and docs/: every command runs in a terminal and prints what the page shows. Each page has a
-// service of its own on fresh data, as `npm start` leaves it. `…` stands for what differs from run to run, within one line.
+// The console blocks of README.md and docs/: every command runs in a terminal and prints what the page shows. Each page
+// has a separate service on fresh data, as `npm start` leaves it. `…` stands for what differs from run to run, within
+// one line.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -37,7 +38,7 @@ async function readPages(): Promise<Page[]> {
   return pages.sort((a, b) => b.steps.length - a.steps.length)
 }
 
-/** A command begins with `$ ` (or is Ctrl-C), goes on while its lines end in a backslash; then follows its output. */
+/** A command begins with `$ ` (or is Ctrl-C), continues while its lines end in a backslash; its output follows. */
 function stepsOf(block: string): Step[] {
   const pieces = block.replaceAll(/^\^C$/gm, `$$ ${stop}`).split(/^\$ /m)
   assert.equal(pieces.shift(), '', `a console block begins with its output:\n${block}`)
@@ -151,7 +152,7 @@ async function runInTerminal(folder: string, commands: readonly string[], signal
   child.stdout.on('data', (chunk) => {
     output += chunk
   })
-  // A command that waits for somebody who types would wait for ever.
+  // A command that waits for input would wait for ever.
   await once(child, 'close', { signal })
   const printed = output.replaceAll('\r\n', '\n').split(mark)
   assert.equal(printed.shift(), '')
@@ -224,7 +225,7 @@ async function openSession(steps: readonly Step[], signal: AbortSignal): Promise
     return server.output().slice(before)
   }
 
-  /** The server is where the system put it, the registry at an address where nobody else has that port. */
+  /** The server is where the system put it, the registry at an address where that port is unused. */
   const here = (text: string): string =>
     text
       .replaceAll('http://127.0.0.1:8080', server?.apiUrl ?? '')

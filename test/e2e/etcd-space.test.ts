@@ -1,5 +1,5 @@
-// etcd at its quota, met by a server: what callers and probes are told, and the very commands of docs/operate/etcd.md that
-// lead out of it.
+// etcd at its quota, met by a server: what callers and probes are told, and the very commands of docs/operate/etcd.md
+// that lead out of it.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import fs from 'node:fs'
@@ -52,7 +52,7 @@ it('a store without space is told as such, read on, and mended by the commands o
       await ready.text(),
       /ready for reading; changes are refused: .*used up its quota of space.*alarm disarm/,
     )
-    // What the compaction of this process began may be under way; the rest is the operator's.
+    // A compaction that this process started may still run; anything else is for the operator.
     const env = { ...process.env, MEMBERS: shared.etcd.urls.join(' '), CURL_OPTIONS: '' }
     const { stderr } = await promisify(execFile)('sh', ['-eu', '-c', wayOut()], { env, timeout: 60_000 })
     assert.equal(stderr, '')

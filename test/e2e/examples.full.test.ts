@@ -34,7 +34,7 @@ interface How {
   readonly guest?: string
   /** What it prints. */
   readonly printed?: RegExp
-  /** What somebody types at its questions. */
+  /** What the test types at its prompts. */
   readonly typed?: string
   /** Words of it that stand for others here. */
   readonly as?: Readonly<Record<string, string>>
@@ -42,7 +42,7 @@ interface How {
 
 const idle = { as: { sonoma: 'tiny-arm64' } }
 const saved: How = { given: ['vm deploy apple -i sonoma-ci'], as: { demo: 'apple', 'demo-tools': 'apple-tools' } }
-/** At an address of this machine where nobody answers. */
+/** An address of this machine on which no server listens. */
 const runners: How = { as: { ios: 'ios-build' } }
 const login: How = { until: /Press Ctrl-C to cancel/, exit: 130 }
 
@@ -81,7 +81,7 @@ const plan: Readonly<Record<string, How>> = {
     { as: { ...runners.as, 'https://github.com/acme': 'http://127.0.0.1:1/acme', 'ci.pem': 'acme.pem' } },
   'svc3 runner-pool describe ios': runners,
   'svc3 runner-pool jobs ios -o wide': runners,
-  // It finds that nobody answers, once the server has tried.
+  // It reports that the host does not answer, once the server has tried.
   'svc3 runner-pool doctor ios': { ...runners, exit: 1, isRepeated: true },
   'svc3 runner-pool doctor ios --try': {
     ...runners,
@@ -111,7 +111,7 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 vm extend demo 2h': {},
   // No host has room for the largest disks of all examples.
   'svc3 vm resize demo 120': { as: { '120': '11' } },
-  // Nobody takes the password there, so that the agent tries for long: Ctrl-C ends the waiting, not the work.
+  // The guest never accepts the password, so the agent keeps trying: Ctrl-C ends the waiting, not the work.
   'svc3 vm resize demo 120 -u admin --password-stdin < password.txt': {
     as: { demo: 'mine', '120': '11' },
     until: /VM mine: /,
@@ -127,7 +127,7 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 vm commit demo -d "With tools" --wait': { as: { demo: 'apple' } },
   'svc3 image restore sonoma --version 2': { as: { sonoma: 'sonoma-ci', '2': '1' } },
   'svc3 vm commit demo': { as: { demo: 'apple' } },
-  // Nobody is there to take it, so that nothing leaves this machine.
+  // No server listens there, so nothing leaves this machine.
   'svc3 vm push demo ghcr.io/acme/ios/sonoma:1.2': {
     given: ['vm deploy pear -i sonoma-ci', 'regcred add http://127.0.0.1:1 -u ci -p secret --allow-insecure'],
     as: { demo: 'pear', 'ghcr.io/acme/ios/sonoma:1.2': '127.0.0.1:1/acme/sonoma:1.2' },
@@ -243,7 +243,7 @@ async function svc3(words: readonly string[], how: How & { readonly input?: stri
   })
 }
 
-/** A guest that greets: simulated ones have ports, and nobody behind them. */
+/** A guest that sends an SSH greeting: the ports of simulated guests lead nowhere. */
 async function greetAt(host: string, port: number, greeting: string): Promise<void> {
   const greeter = net.createServer((socket) => socket.on('error', () => undefined).end(greeting))
   greeters.push(greeter)
@@ -327,7 +327,7 @@ describe('the first steps of "svc3 --help"', () => {
       }
   })
 
-  // Pushing takes a registry: test/e2e has tests of its own for it.
+  // Pushing takes a registry and is tested in push.full.test.ts.
   for (const { line } of tour(commands).filter(({ line }) => !line.startsWith('svc3 vm push')))
     it(line, { timeout: 400_000 }, async () => {
       const words = line.split(' ').slice(1)

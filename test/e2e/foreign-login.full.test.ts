@@ -91,7 +91,7 @@ describe('svc3 login with an organisation’s own provider', () => {
     const { code, stderr } = await run('login', '--force', '--no-browser')
     assert.equal(code, 1)
     assert.match(stderr, /^svc3: The identity provider does not answer: Cannot reach .*ECONNREFUSED\)\nsvc3: \S/)
-    // Still good for most of a minute: it is used as it is.
+    // Still valid for most of a minute, so it is used without a refresh.
     await expireStoredToken(home, new Date(Date.now() + 55_000).toISOString())
     assert.equal((await run('user', 'get-token')).stdout, `${token}\n`)
     await expireStoredToken(home)

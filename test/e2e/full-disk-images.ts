@@ -1,5 +1,5 @@
-// Uploads and pulls of a server that has no room left, in a mount namespace of its own: node full-disk-images.ts FOLDER AWAY,
-// of which the second is on another disk. Ends well or throws.
+// Uploads and pulls of a server that has no room left, in a separate mount namespace: node full-disk-images.ts FOLDER
+// AWAY, of which the second is on another disk. Ends well or throws.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
@@ -80,7 +80,7 @@ const partial = path.join(rig.data, 'partial')
 
 const uploads = '/uploads'
 
-// One that can go on, and the disk is full in the middle of it: what had come is in the way.
+// A resumable pull whose disk fills up in the middle: the part that arrived takes the space.
 {
   const big = randomBytes(24 * mib)
   const body = { kind: 'image', name: 'big', size: big.length, key: 'one', type: 'amd64' }

@@ -1,5 +1,5 @@
-// The image cache with a real server and real agents as processes: images come to nodes on demand, from each other where
-// they can, and go again; nobody notices when a peer dies in the middle.
+// The image cache with a real server and real agents as processes: images come to nodes on demand, from each other
+// where they can, and are evicted again; a peer that dies in the middle goes unnoticed.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -58,7 +58,7 @@ async function start(name: string, options: { quotaMib?: number; failpoint?: str
   return child
 }
 
-/** It is gone, and the server knows. */
+/** It was evicted, and the server knows. */
 async function kill(name: string): Promise<void> {
   const gone = until(() => !service.services.fleet.isOpen(name) || undefined)
   await end(name)

@@ -1,5 +1,6 @@
-// The images of a cluster in a registry, Debian's docker-registry with TLS and a password: all that is done with images,
-// with a server that is killed in the middle of a save; and several servers that share nothing but etcd and the registry.
+// The images of a cluster in a registry, Debian's docker-registry with TLS and a password: all that is done with
+// images, with a server that is killed in the middle of a save; and several servers that share nothing but etcd and the
+// registry.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -145,7 +146,7 @@ describe('servers that share a registry', { timeout: 240_000 }, () => {
     await assert.rejects(shared.start({ dataFolder: others }), /images of these records are in oci:/)
     await assert.rejects(start(await folder(), { storeAddress: `${shared.storeAddress}-other` }), /another cluster/)
 
-    // Away: what needs it says so, the rest goes on, and servers start.
+    // With the registry down, requests that need it say so, everything else works, and servers start.
     way.close()
     await fs.rm(path.join(folders[1], 'content-cache', 'blobs'), { recursive: true })
     const refused = await download(second, 'disk')

@@ -1,5 +1,5 @@
 // Images and ISOs with real files, through the command line and a real server: every byte comes back, what was cut off
-// goes on, and a server that is killed in the middle leaves nothing.
+// resumes, and a server that is killed in the middle leaves nothing.
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
@@ -73,7 +73,7 @@ describe('an image', () => {
     const digest = String((await rig.image('disk.img')).checksum)
       .replace('sha256:', '')
       .slice(0, 12)
-    // What is there is marked, so that one sees that it was not fetched again.
+    // The content is marked, to prove that it was not fetched again.
     const part = (await fs.readFile(inFiles('disk.img'))).subarray(0, 7 * mebi + 11)
     part.write('kept', 100)
     await fs.writeFile(inFiles(`part.img.${digest}.part`), part)
@@ -133,7 +133,10 @@ describe('an image', () => {
 })
 
 describe('kill -9 of the server', () => {
-  /** All that is there, and nothing besides: what images need, and notes of uploads, for those who did not hear of the end. */
+  /**
+   * The exact contents of the folder: what images need, and records of uploads, for clients that did not receive the
+   * answer.
+   */
   const nothingIsLeft = async (): Promise<void> => {
     const { items } = (await rig.call('GET', '/images')) as { items: Image[] }
     const isos = (await rig.call('GET', '/isos')) as { items: Image[] }
@@ -147,7 +150,7 @@ describe('kill -9 of the server', () => {
       await meanwhile()
     }
   }
-  /** Undefined: there is none, or nobody to ask, as of a server that dies at the next step already. */
+  /** Undefined if the image does not exist, or if the server died before it answered. */
   const stateOf = async (name: string) =>
     (await rig.server.call('GET', `/api/v1/namespaces/svc-default/images/${name}`).catch(() => undefined))?.body.state
 

@@ -1,5 +1,5 @@
-// Clients of the original that cannot be had here: what Packer's plugin and Homebrew's runners send, in their order, as it was
-// recorded of them, and what they insist on in the answers. On simulated nodes.
+// Clients of the original that cannot be had here: what Packer's plugin and Homebrew's runners send, in their order, as
+// it was recorded of them, and what they insist on in the answers. On simulated nodes.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import https from 'node:https'
@@ -112,7 +112,7 @@ describe('clients of the original, by their requests', () => {
     for (const round of ['first', 'again']) {
       const removed = await send('DELETE', `${inDefault}/images/built`, post, options)
       assert.equal(removed.status, round === 'first' ? 404 : 200, JSON.stringify(removed.body))
-      // It is gone when it is answered: the name is free.
+      // The name is free as soon as the deletion is answered.
       const saved = await send('POST', `${inDefault}/images`, post, image)
       assert.equal(saved.status, 201, JSON.stringify(saved.body))
       await watched(`${inDefault}/images?fieldSelector=metadata.name%3Dbuilt&watch=true`, get, (_, { status }) => {

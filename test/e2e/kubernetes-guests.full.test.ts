@@ -82,7 +82,7 @@ describe('a guest and kubectl', { skip: tooOldKubectl() }, () => {
     const words = ['regcred', 'add', registry.server, '-u', username, '--password-stdin', '--allow-insecure']
     const added = await svc3(words, { env, input: password })
     assert.equal(added.code, 0, added.stderr)
-    // It waits for somebody to follow it.
+    // It waits until a client follows the log.
     pauseProcess(registry.pid)
     const goOn = (text: string): void => void (text.includes('Running') && process.kill(registry.pid, 'SIGCONT'))
     const imageReference = `${registry.host}/team/demo:v1`

@@ -1,5 +1,5 @@
-// The informer of the official JavaScript client of Kubernetes over a thousand VMs, behind a load balancer: the server that it
-// is connected to is killed in the middle, and it has seen every change once.
+// The informer of the official JavaScript client of Kubernetes over a thousand VMs, behind a load balancer: the server
+// that it is connected to is killed in the middle, and it has seen every change once.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
@@ -107,7 +107,7 @@ async function insist(method: string, where: string, fine: readonly number[], bo
   })
 }
 
-/** As it is used: started again after every error. */
+/** An informer as clients run it: restarted after every error. */
 function startInformer(token: string) {
   const config = new KubeConfig()
   config.loadFromClusterAndUser(
@@ -180,7 +180,7 @@ describe('the informer of the JavaScript client', () => {
       const { items, metadata } = await listed(server)
       assert.equal(items.length, (vmCount * 9) / 10)
       assert.deepEqual([...new Set(items.map(({ status }) => status.phase))], ['Running'])
-      // Nothing is under way any more: what the informer has to have seen is known.
+      // All writes have ended, so what the informer must have seen is known.
       return { items, version: metadata?.resourceVersion ?? '' }
     })
     await eventually(() => assert.deepEqual(byName(watched.informer.list()), byName(all.items)))

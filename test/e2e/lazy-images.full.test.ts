@@ -1,5 +1,6 @@
-// VMs that run before their image has arrived, with a real server, a real agent and real guests: what a guest reads is what was
-// saved, while the image comes and whoever is killed meanwhile; then the VM is on the node's own copy, and nothing is left over.
+// VMs that run before their image has arrived, with a real server, a real agent and real guests: what a guest reads is
+// what was saved, while the image arrives and while processes are killed; then the VM uses the node's copy, and nothing
+// is left over.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'

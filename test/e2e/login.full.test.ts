@@ -195,7 +195,7 @@ describe('the login page', () => {
     const statuses: number[] = []
     // On a slow machine a wait may be over before the next try: it doubles until one is not.
     while (statuses.at(-1) !== 429 && statuses.length < 12) {
-      // With the page that comes of it: the one before has the same form, and what is typed there is gone with it.
+      // Waits for the new page: the previous one has the same form, and would take the input with it.
       const [answer] = await Promise.all([
         page.waitForNavigation(),
         fillLogin(page, 'victim@example.com', `wrong-${statuses.length}`),

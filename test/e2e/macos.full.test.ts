@@ -1,5 +1,5 @@
-// How macOS comes onto an Intel host, through all of the service: an empty image that says what it is for, a VM with the
-// installer's ISO, a commit. The ISO is a stand-in: firmware, machine, keys and records are the real ones.
+// How macOS comes onto an Intel host, through all of the service: an empty image that says what it is for, a VM with
+// the installer's ISO, a commit. The ISO is a stand-in: firmware, machine, keys and records are the real ones.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -67,7 +67,7 @@ describe('macOS on an Intel host', () => {
     assert.ok(!processes.includes(smcKey) && !dev.output().includes(smcKey))
     let looked = 0
     for (const file of (await filesIn(data)).filter((each) => each !== 'agent.json')) {
-      // The service goes on, and some files of its go.
+      // The service keeps running while some of its files disappear.
       const text = await smallFile(path.join(data, file))
       assert.ok(!text.includes(smcKey), `${file} holds the SMC key`)
       if (text !== '') looked++

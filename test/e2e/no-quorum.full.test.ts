@@ -1,4 +1,5 @@
-// Reads without a quorum of etcd: every server goes on, and says how old they are. Twenty times in test/long.
+// Reads without a quorum of etcd: every server still serves them, and says how old they are. test/long repeats it
+// twenty times.
 import { it } from 'node:test'
 import { loseQuorum } from '../support/rigs/no-quorum.ts'
 

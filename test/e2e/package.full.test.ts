@@ -1,4 +1,4 @@
-// What `npm pack` makes is a program of its own: installed into an empty prefix without a network, it runs from there, as
+// What `npm pack` makes is a complete program: installed into an empty prefix without a network, it runs from there, as
 // command line and as service, and tells an old Node that it is one.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'

@@ -1,10 +1,11 @@
-// A reverse proxy that has the service below a prefix, as people put several tools behind one name. WebSockets included.
+// A reverse proxy that has the service below a prefix, as people put several tools behind one name. WebSockets
+// included.
 import { once } from 'node:events'
 import http from 'node:http'
 import net, { type AddressInfo } from 'node:net'
 
 interface PrefixProxy extends AsyncDisposable {
-  /** Where the service is to whoever comes through it. */
+  /** The address of the service for clients of this proxy. */
   readonly url: string
 }
 

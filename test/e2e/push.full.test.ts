@@ -1,5 +1,5 @@
-// Push and pull as people do it, with a registry that wants a password and has a certificate of its own: a VM is pushed,
-// deployed in another namespace on another host, pushed again; and everything that takes part is killed once.
+// Push and pull as people do it, with a registry that wants a password and has a self-signed certificate: a VM is
+// pushed, deployed in another namespace on another host, pushed again; and everything that takes part is killed once.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -61,7 +61,7 @@ const addCredentials = async (namespace: string, secret: string = password): Pro
   assert.equal(code, 0, stderr)
 }
 
-/** A host of the other namespace, with images of its own. */
+/** A host of the other namespace, with separate images. */
 async function startAgent(failpoint?: string): Promise<ChildProcess> {
   const { stdout } = await svc3(['node', 'join-token', '-n', other, '-o', 'json'])
   const [{ token }] = [JSON.parse(stdout)].flat()

@@ -1,5 +1,6 @@
-// The queue as people see it, on SQLite and on two servers with etcd: who has least goes next, whoever asked first; priority moves
-// an owner's own VMs only; a large VM gets a node after a minute; and nothing that runs is ended for any of it.
+// The queue as people see it, on SQLite and on two servers with etcd: the namespace with the least goes next, in
+// whatever order they asked; priority moves an owner's own VMs only; a large VM gets a node after a minute; and nothing
+// that runs is ended for any of it.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -117,7 +118,7 @@ class Queue {
   }
 }
 
-/** Simulated ports are of this whole process: each has an address of its own. */
+/** Simulated ports share this process, so each host has a separate address. */
 const stores = [
   ['SQLite', ['a'], '127.0.11.1'],
   ['etcd', ['a', 'b'], '127.0.11.2'],

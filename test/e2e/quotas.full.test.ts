@@ -1,5 +1,6 @@
-// A quota under fire: 32 writers deploy and delete through two servers on etcd, and through one on SQLite, while servers are
-// killed with -9. What is used is within the limits at every revision of the record, and in the end exactly what VMs have.
+// A quota under fire: 32 writers deploy and delete through two servers on etcd, and through one on SQLite, while
+// servers are killed with -9. What is used is within the limits at every revision of the record, and in the end exactly
+// what VMs have.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -141,7 +142,8 @@ async function run(
       const { status } = await call('POST', vmsPath + query, { image: 'empty', name, ...size })
       outcomes[status] = (outcomes[status] ?? 0) + 1
       await sleep(100 + Math.random() * 400)
-      // Also after a refusal: a request that a killed server cut off may have made it, and its repetition found the quota full.
+      // Also after a refusal: a request that a killed server cut off may have made it, and its repetition found the
+      // quota full.
       const remove = async (): Promise<boolean> => (await call('DELETE', `${vmsPath}/${name}`)).status !== 404
       // One that was made may be news to the other server, which is behind while both are busy.
       for (let tries = 1; !(await remove()) && status < 300 && tries < 10; tries++) await sleep(300)
@@ -168,7 +170,7 @@ async function run(
       call('POST', `${vmsPath}?onQuota=refuse`, { image: 'empty', name: `again-${id}`, cpu: 1, memory: 1 }),
     ),
   )
-  // 409: one whose answer was lost, and that was there when it was asked for again.
+  // 409: the answer to the first request was lost, and the repeated request found the VM.
   const refused = again.filter(({ status }) => status !== 201 && status !== 409)
   assert.deepEqual(refused, [], JSON.stringify(refused))
   const more = await call('POST', `${vmsPath}?onQuota=refuse`, { image: 'empty', name: 'more', cpu: 1, memory: 1 })

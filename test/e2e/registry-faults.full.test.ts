@@ -1,5 +1,5 @@
-// kill -9 of server and agent at each step of a push to a registry and of a pull from it, with a real disk: it goes on when
-// they are back, with what has come, and what comes out in the end is the disk that went in.
+// kill -9 of server and agent at each step of a push to a registry and of a pull from it, with a real disk: it resumes
+// when they are back, with what has come, and what comes out in the end is the disk that went in.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'

@@ -1,5 +1,5 @@
-// Two servers behind a load balancer are restarted in turn, as an upgrade does it, while clients work through it: nobody
-// sees a failed request, though no client here tries anything twice.
+// Two servers behind a load balancer are restarted in turn, as an upgrade does it, while clients work through it: no
+// client sees a failed request, though no client here tries anything twice.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import http from 'node:http'
@@ -67,10 +67,10 @@ it('a rolling restart fails no request, and watches go on', { timeout: 170_000 }
       if (type === 'BOOKMARK') begun.resolve()
     }
   })()
-  // From here on it misses nothing, wherever it goes on.
+  // From here on the watch misses no change, on whichever server it resumes.
   await Promise.race([begun.promise, watching])
   const working = Promise.all(Array.from({ length: 3 }, work))
-  // What goes wrong is thrown below; until then nobody waits for it.
+  // An error is thrown below, where the promise is awaited.
   working.catch(() => stopping.abort())
   const more = async (): Promise<void> => {
     const before = done

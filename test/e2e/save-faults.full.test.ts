@@ -1,6 +1,6 @@
-// kill -9 of server and agent at each step of a save, a commit, a copy and a collection, on real disks: what was asked for
-// comes about, once, or is said to have failed; every image is whole, the old one or the new one, byte for byte; and
-// nothing is left that no image needs.
+// kill -9 of server and agent at each step of a save, a commit, a copy and a collection, on real disks: what was
+// requested happens once, or is said to have failed; every image is whole, the old one or the new one, byte for byte;
+// and nothing is left that no image needs.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -85,13 +85,13 @@ async function dieAtEach(
   await ask()
   for (const [index, at] of points.entries()) {
     await rig.died(points[index + 1] ?? last)
-    // Whoever did not hear the answer asks again.
+    // A caller that did not receive the answer repeats the request.
     if (index === 0) await ask()
     await meanwhile(at)
   }
 }
 
-/** The next death comes right after the word that makes it Ready: who asks in between hears it. */
+/** The next kill comes right after the write that makes it Ready, so a poll in between may see Ready. */
 const isBeforeDeath = (at: string, seen: Image | undefined): boolean =>
   at === 'captures.finish' && seen?.state === 'Ready'
 
@@ -111,7 +111,7 @@ describe('a server that is killed', () => {
         if (at === 'captures.finished') assert.ok(seen)
         const isThere = at === 'captures.finished' || isBeforeDeath(at, seen)
         if (seen) assert.deepEqual([seen.state, seen.checksum !== undefined], [isThere ? 'Ready' : 'Updating', isThere])
-        // It is frozen, and the guest goes on.
+        // The disk is captured, and the guest resumes.
         if (at === 'images.put.write') await rig.write('demo')
       },
     )

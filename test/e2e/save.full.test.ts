@@ -1,5 +1,5 @@
-// Save and commit with real guests, through the command line: what was written and what ran is in the image; a VM of the
-// same shape goes on from there, another one boots; a commit is for the next VM, and not for those that run.
+// Save and commit with real guests, through the command line: what was written and what ran is in the image; a VM of
+// the same shape resumes from there, another one boots; a commit is for the next VM, and not for those that run.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -44,7 +44,7 @@ async function readsDisc(guest: Guest, disc: string): Promise<void> {
   const hash = createHash('sha256')
     .update(await fs.readFile(disc))
     .digest('hex')
-  // The drive is found a moment after its driver is there.
+  // The drive appears a moment after its driver is loaded.
   const drive =
     'for m in ahci sr_mod; do sudo modprobe $m; done; n=0; until [ -b /dev/sr0 ]; do n=$((n+1)); [ $n -lt 500 ] || exit 1; sleep 0.2; done'
   assert.match(await guest.run(`${drive}; sudo sha256sum /dev/sr0`), new RegExp(`^${hash} `))

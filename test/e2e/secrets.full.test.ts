@@ -74,9 +74,9 @@ describe('svc3 server rotate-master-key', () => {
     const before = await keyFile()
     const { code, stdout, stderr } = await rotate()
     assert.equal(code, 0, stderr)
-    // Twenty credentials, the key that signs tokens and the one that others follow from, the keys of the built-in identity
-    // provider, the key of the authority for nodes.
-    assert.match(stdout, /Master key rotated: 25 records are now encrypted with key [0-9a-f]{12}\./)
+    // Twenty credentials, the key that signs tokens and the one that others follow from, the keys of the built-in
+    // identity provider, the key of the authority for nodes, the password of the administrator.
+    assert.match(stdout, /Master key rotated: 26 records are now encrypted with key [0-9a-f]{12}\./)
     const after = await keyFile()
     assert.equal(after.trim().split('\n').length, 1)
     assert.notEqual(after, before)
@@ -127,7 +127,7 @@ describe('svc3 server rotate-master-key', () => {
     const before = sealed()
     const { code, stdout } = await rotate()
     assert.equal(code, 0)
-    assert.match(stdout, /6 records/)
+    assert.match(stdout, /7 records/)
     assert.notDeepEqual(sealed(), before)
     await using again = await startDev(data)
     assert.equal((await again.call('GET', credentialsPath)).status, 200)
@@ -166,7 +166,7 @@ describe('data that was tampered with', () => {
     await server.kill('SIGTERM')
     const database = new DatabaseSync(path.join(data, 'svc3.db'))
     database.exec(`update log set value = replace(value, '"bot"', '"eve"') where key like '%r1.example'`)
-    // By somebody who knows how; without this it would be a damaged database.
+    // A deliberate change, with the checksum corrected; without that it would be a damaged database.
     database.function('row_sum', rowSum as (...values: unknown[]) => number)
     database.exec('update log set sum = row_sum(rev, key, previous_rev, value)')
     database.close()

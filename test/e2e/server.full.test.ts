@@ -171,7 +171,7 @@ describe('svc3 dev', () => {
   })
 })
 
-/** Runs the program on a terminal of its own and types the answer when it asks. Returns all that the terminal showed. */
+/** Runs the program on a new terminal and types the answer when it asks. Returns all that the terminal showed. */
 function atTerminal(words: string, answer: string, environment: Record<string, string>): Promise<string> {
   const child = spawn('script', ['--quiet', '--return', '--command', `${program} ${words}`, '/dev/null'], {
     env: { ...process.env, ...environment },

@@ -1,5 +1,5 @@
-// Servers that share etcd are one service: whoever wrote on one reads it on another at once, also with a token that was
-// made a moment ago; watches go on elsewhere; keys and users are the same everywhere.
+// Servers that share etcd are one service: a caller that wrote on one reads it on another at once, also with a token
+// that was made a moment ago; watches resume elsewhere; keys and users are the same everywhere.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import fs from 'node:fs/promises'

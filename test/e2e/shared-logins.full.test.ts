@@ -1,5 +1,5 @@
-// A browser behind a load balancer that gives each of its requests to another server, one of which hears of changes late:
-// the login, the session, its end and the count of wrong passwords are the same everywhere.
+// A browser behind a load balancer that gives each of its requests to another server, one of which receives changes
+// late: the login, the session, its end and the count of wrong passwords are the same everywhere.
 import assert from 'node:assert/strict'
 import http from 'node:http'
 import { after, before, describe, it } from 'node:test'

@@ -1,5 +1,5 @@
-// Two servers with disks of their own on one etcd: uploads go on where their bytes are, content comes from the other, one
-// server's start leaves alone what the other has under way, and a join string is good for one host, whichever is asked.
+// Two servers with separate disks on one etcd: uploads resume where their bytes are, content comes from the other, one
+// server's start leaves alone what the other is working on, and a join string is good for one host, whichever is asked.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto'
@@ -116,7 +116,7 @@ describe('servers that share records and not disks', () => {
     await third.stop()
     await eventually(async () => assert.equal(one.collections.images.get('', 'orphan'), undefined), timeoutMs)
     assert.ok(one.collections.images.get('', 'coming'))
-    // Eras are for starts on data that nobody works on: nodes would take another for data that went back.
+    // Only a start on unused data begins a new era: nodes take a new era for restored data.
     assert.equal(one.collections.cluster.get('', 'id')?.value.eras?.length, 1)
   })
 

@@ -1,5 +1,5 @@
-// Three servers on three members of etcd, an agent connected to each: any request on any server, whoever holds the stream
-// of the node that it is about; and servers that are killed or stand still while VMs run on.
+// Three servers on three members of etcd, an agent connected to each: any request on any server, whichever one holds
+// the stream of the node that it is about; and servers that are killed or stand still while VMs run on.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import net from 'node:net'

@@ -62,7 +62,7 @@ it('two servers share records, tokens and one leader', async () => {
     assert.ok(next.term === 2 && next.holder !== null && next.holder !== holder, JSON.stringify(next))
   })
   await eventually(async () => assert.ok(follows.isLeading()))
-  // Without etcd: reads from memory go on, changes are refused for now.
+  // Without etcd, reads from memory continue and changes are refused.
   etcd.members[0]?.pause()
   const refused = await ask(follows, 'POST', '', { name: 'svc-later' })
   assert.equal(refused.status, 503, await refused.clone().text())

@@ -1,5 +1,5 @@
 // The whole service (server and nodes in one process) is killed with -9 at every step of what it does to a real QEMU.
-// After the next start every VM is as it was wanted, with one process on its disk, and a deletion leaves nothing.
+// After the next start every VM has its desired state, with one process on its disk, and a deletion leaves nothing.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -116,7 +116,7 @@ describe('a service that is killed while it works on a VM', () => {
   before(async () => {
     assert.equal((await deploy('demo')).status, 201)
   })
-  /** A guest that still boots does not hear the power button, and is waited for until the grace is over. */
+  /** A guest that still boots ignores the power button, so the stop waits for the whole grace period. */
   const hasBooted = (): Promise<void> =>
     eventually(() => {
       const [pid] = qemus()

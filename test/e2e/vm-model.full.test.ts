@@ -1,4 +1,4 @@
-// Random acts on VMs, with real disks and simulated guests, while server and agent are killed: what is there afterwards is
+// Random acts on VMs, with real disks and simulated guests, while server and agent are killed: the result is
 // what the model says, byte by byte, and nothing else. Half a minute of it; 10,000 acts, and QEMU, are in test/long.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'

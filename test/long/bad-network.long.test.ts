@@ -1,6 +1,6 @@
-// A host with a real guest, whose network loses packets, then all of them for ten minutes without a word to anybody: the
-// node stays READY in the first case; in the second it is NOT READY after 40 s and gets nothing, its guest is not touched,
-// and it comes back by itself. CUT_SECONDS=120 for a shorter cut.
+// A host with a real guest, whose network loses packets, then all of them silently for ten minutes: the
+// node stays READY in the first case; in the second it is NOT READY after 40 s and gets nothing, its guest is not
+// touched, and it comes back by itself. CUT_SECONDS=120 for a shorter cut.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'

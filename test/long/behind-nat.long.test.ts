@@ -1,5 +1,5 @@
-// A host behind a router that translates addresses and lets nothing in, with a real guest on it: SSH, the screen, the log
-// and a terminal reach the guest through either of two servers, though none of them can reach the host.
+// A host behind a router that translates addresses and lets nothing in, with a real guest on it: SSH, the screen, the
+// log and a terminal reach the guest through either of two servers, though none of them can reach the host.
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import type { Duplex } from 'node:stream'
@@ -90,7 +90,7 @@ it('a host behind NAT is reached through any server', { timeout: 900_000 }, asyn
     assert.match(await inTerminal(baseUrl, token, 'echo typed-$((40 + 2))'), /typed-42/)
     t.diagnostic(`server ${n + 1}: SSH, screen, log (${log.length} characters) and terminal reach the guest`)
   }
-  // The guest answers there, but nobody outside gets there.
+  // The guest answers there, but the port is unreachable from outside.
   assert.equal(await greeting(host.address, Number(vm.ssh)), undefined)
 })
 

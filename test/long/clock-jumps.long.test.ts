@@ -1,5 +1,5 @@
-// The clock of the leading server jumps a day forwards, then a day back: there is no second leader, the node stays ready and
-// its VM as it is, and what the servers do goes on as soon as the clock is right again.
+// The clock of the leading server jumps a day forwards, then a day back: there is no second leader, the node stays
+// ready and its VM unchanged, and the servers continue their work as soon as the clock is right again.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'

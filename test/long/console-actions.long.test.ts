@@ -1,5 +1,5 @@
-// The actions of the console's pages, taken as a person takes them: that it reaches the service, and that the page shows
-// what came of it. With names as long as they may be, on a phone, nothing is wider than the window.
+// The actions of the console's pages, taken as a person takes them: that it reaches the service, and that the page
+// shows what came of it. With names as long as they may be, on a phone, nothing is wider than the window.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
@@ -38,7 +38,7 @@ async function call(method: string, url: string, body?: unknown): Promise<void> 
 }
 const get = async (url: string) => (await server.call('GET', url)).body
 const dialog = () => page.getByRole('dialog')
-/** Presses the button of the dialog, and waits until it is gone. */
+/** Presses the button of the dialog, and waits until the dialog has closed. */
 async function submit(label: string): Promise<void> {
   await dialog().getByRole('button', { name: label, exact: true }).click()
   await dialog().waitFor({ state: 'detached' })

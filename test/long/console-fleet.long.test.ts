@@ -1,5 +1,5 @@
-// A thousand nodes and ten thousand VMs in a real browser, on the real watches of a server that has their records: how soon rows are
-// there, how smoothly they scroll, how soon the finder answers a key, and what the page keeps in memory.
+// A thousand nodes and ten thousand VMs in a real browser, on the real watches of a server that has their records: how
+// soon rows are there, how smoothly they scroll, how soon the finder answers a key, and what the page keeps in memory.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
@@ -25,7 +25,10 @@ before(async () => {
 })
 after(() => fleet[Symbol.asyncDispose]())
 
-/** What a frame may cost its page at most, in milliseconds of processor time: half of what there is at 60 frames a second. */
+/**
+ * What a frame may cost its page at most, in milliseconds of processor time: half of the time of a frame at 60 frames a
+ * second.
+ */
 const frameMs = 8
 
 const shown = (costs: FrameCosts): string =>

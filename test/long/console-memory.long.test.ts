@@ -1,4 +1,5 @@
-// An hour of a busy cluster on one open page: ten thousand VMs, of which many change all the time, and no memory is lost.
+// An hour of a busy cluster on one open page: ten thousand VMs, of which many change all the time, and no memory is
+// lost.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import { describe, it } from 'node:test'
@@ -10,7 +11,7 @@ import { manyVm, serveManyVms } from '../support/rigs/many-vms.ts'
 describe('a console that stays open', () => {
   it('a console that stays open does not grow with what it has seen', { timeout: 175_000 }, async () => {
     const data = await makeFolder()
-    // Declared first, so that it happens last: when the server that writes there is gone.
+    // Declared first, so that it is removed last, after the server that writes there has ended.
     await using _removal = { [Symbol.asyncDispose]: () => fs.rm(data, { recursive: true, force: true }) }
     await using server = await startDev(data, { args: ['--driver', 'simulated', '--nodes', 'arm64=1'] })
     await using browser = await launchBrowser()

@@ -1,5 +1,5 @@
 // Three members of etcd under load for minutes: every member dies, pauses and restarts, the leader more often, two at
-// once now and then. Everything acknowledged is there once, the watch saw all of it, and writes go on within seconds.
+// once now and then. Every acknowledged write is stored once, the watch saw each, and writes continue within seconds.
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -24,7 +24,9 @@ interface Fault {
   readonly name: string
   /** Writes stop for longer than a leader's election takes. */
   readonly stopsWrites?: boolean
-  /** The limit counts from when a leader is there again: how long two that are left need to agree on one is up to etcd. */
+  /**
+   * The limit counts from when a leader is there again: how long two that are left need to agree on one is up to etcd.
+   */
   readonly isElectionLong?: boolean
   /** It depends on which member the client is at, and on which comes next. */
   readonly rounds?: number
@@ -72,7 +74,10 @@ const leads = async (n: number): Promise<boolean> => {
   return id !== undefined && id === status?.leader
 }
 
-/** How long, at the longest, no member that answers has led until `work` is over. Two that are left may vote for themselves. */
+/**
+ * The longest time without a leader among the members that answer, while `work` ran. Two remaining members may vote for
+ * themselves.
+ */
 async function longestElectionMs(work: Promise<unknown>): Promise<number> {
   let isOver = false
   const over = work.finally(() => {

@@ -1,4 +1,4 @@
-// HAProxy on a host of its own, with the configuration that docs/operate/several-servers.md has.
+// HAProxy on a separate host, with the configuration that docs/operate/several-servers.md has.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'

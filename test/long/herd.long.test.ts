@@ -1,7 +1,7 @@
-// Many nodes come back at once after their server was killed: nothing is written for those that are as they were, no node is
-// marked as lost, of ten who read meanwhile nine wait for 100 ms at most, or as on a busy machine at rest, and every new
-// connection gets in. AGENTS=200 for fewer.
-// The 99th percentile is for `npm run bench -- scale`, on a quiet machine: the first reads meet a process that has just begun.
+// Many nodes come back at once after their server was killed: nothing is written for those that are as they were, no
+// node is marked as lost, nine of ten reads beside it take 100 ms at most, or as on a busy machine at rest, and every
+// new connection gets in. AGENTS=200 for fewer. The 99th percentile is for `npm run bench -- scale`, on a quiet
+// machine: the first reads meet a process that has just begun.
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import fs from 'node:fs/promises'

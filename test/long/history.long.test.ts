@@ -1,5 +1,6 @@
-// Half an hour of random faults on each store, and what clients were told meanwhile (SVC3_HISTORY_SECONDS for longer or shorter);
-// and how long a service takes to come back: servers that were killed, writes when the leading member of etcd dies.
+// Half an hour of random faults on each store, and the answers that clients got (SVC3_HISTORY_SECONDS for longer or
+// shorter); and how long a service takes to come back: servers that were killed, writes when the leading member of etcd
+// dies.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'

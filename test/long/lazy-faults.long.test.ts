@@ -1,5 +1,6 @@
-// What goes wrong while a VM runs on an image that arrives, with real guests: sources that die or send something else, a node
-// without room, kills. The guest's reads wait and go on, what it reads is what was saved, and people see what it waits for.
+// What goes wrong while a VM runs on an image that arrives, with real guests: sources that die or send something else,
+// a node without room, kills. The guest's reads wait and resume, it reads exactly what was saved, and users see what it
+// waits for.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs/promises'
@@ -92,7 +93,8 @@ describe('a VM whose image arrives', { timeout: 1_800_000 }, () => {
 
   it('a VM whose image arrives from a registry is pushed without waiting for the rest', async () => {
     await rig.empty('empty', withPeers)
-    // While it boots, however long that takes here, so much comes besides: most of what no boot reads is still missing then.
+    // While it boots, however long that takes here, so much comes besides: most of what no boot reads is still missing
+    // then.
     way.bytesPerSecond = (dataMib * mib) / 5 / (rig.bootMs / 1_000)
     const one = await rig.deploy('one', { image: reference })
     using guest = await openGuest(one, { user: 'root' })
@@ -152,7 +154,7 @@ describe('a VM whose image arrives', { timeout: 1_800_000 }, () => {
     reading.catch(() => undefined)
     await waitsFor('one', /waiting: the server sent something else/)
     await rig.call('POST', `${vms}/one/save`, { imageName: 'changed' })
-    // Longer than QEMU is waited for otherwise. The guest goes on meanwhile.
+    // Longer than the usual wait for QEMU. The guest keeps running.
     await new Promise((resolve) => setTimeout(resolve, 25_000))
     assert.equal((await rig.call('GET', `${namespace}/images/changed`)).state, 'Updating')
     link.isCorrupting = false

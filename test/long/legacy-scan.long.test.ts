@@ -1,4 +1,5 @@
-// `svc3 migrate scan` on a log of 1 GB: at least 100 MB a second of its own time, in memory that does not grow with it.
+// `svc3 migrate scan` on a log of 1 GB: at least 100 MB per second of its processor time, in memory that does not grow
+// with it.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -29,7 +30,7 @@ function scan(file: string): Promise<Run> {
       try {
         const peak = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]
         const fields = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-        // A process that has just ended has no memory any more.
+        // A process that has just ended has no memory left to read.
         if (peak === undefined) return
         last = { peakMb: Number(peak) / 1_024, cpuSeconds: (Number(fields[11]) + Number(fields[12])) / ticks }
       } catch {

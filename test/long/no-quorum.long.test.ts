@@ -1,4 +1,4 @@
-// Reads without a quorum of etcd: every server goes on, and says how old they are, the same each of twenty times.
+// Reads without a quorum of etcd: every server still serves them, and says how old they are, each of twenty times.
 import { it } from 'node:test'
 import { loseQuorum } from '../support/rigs/no-quorum.ts'
 

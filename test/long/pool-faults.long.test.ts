@@ -1,5 +1,6 @@
-// Two hundred requests on twenty warm VMs, while the server, the leader or an agent is killed at each step of handing them out:
-// on two servers with etcd, and on one with SQLite. No warm VM is handed out twice, none is lost, and nothing is left over.
+// Two hundred requests on twenty warm VMs, while the server, the leader or an agent is killed at each step of handing
+// them out: on two servers with etcd, and on one with SQLite. No warm VM is handed out twice, none is lost, and nothing
+// is left over.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -20,7 +21,9 @@ const inNamespace = '/namespaces/svc-default'
 const [slots, requests] = [20, 200]
 const timeoutMs = 120_000
 
-/** Where something dies: by itself at a point that it comes to, or because it is killed while requests are on their way. */
+/**
+ * Where something dies: by itself at a point that it comes to, or because it is killed while requests are on their way.
+ */
 const faults = [
   'nothing',
   'schedule.placed',
@@ -163,7 +166,7 @@ async function run(rig: Rig, round: number, fault: Fault): Promise<void> {
     await sleep(150)
     rig.killServer()
   }
-  // 409: its answer was lost with the server, and it was there when it was asked for again.
+  // 409: the answer was lost with the server, and the repeated request found the VM.
   for (const { status, body } of await asked) assert.ok(status === 202 || status === 409, JSON.stringify(body))
   const list = async (): Promise<Listed[]> => (await rig.call('GET', `${inNamespace}/vms`)).body.items
   await eventually(async () => {

@@ -1,5 +1,5 @@
 // Twenty pushes, and twenty pulls, at once by one process: its memory does not grow with them. SVC3_LOAD_MIB=1024 makes
-// them as large as the promise says; what is asked of the memory is the same.
+// them as large as the promise says; the limits on memory are the same.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'

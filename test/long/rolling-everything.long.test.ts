@@ -1,6 +1,6 @@
-// Three members of etcd, three servers and two agents on hosts of their own, set up as docs/operate/several-servers.md says, then all of
-// them restarted one after the other, while clients deploy and delete VMs through HAProxy, as that page sets it up. No request fails,
-// though nobody tries anything twice.
+// Three members of etcd, three servers and two agents on hosts of their own, set up as docs/operate/several-servers.md
+// says, then all of them restarted one after the other, while clients deploy and delete VMs through HAProxy, as that
+// page sets it up. No request fails, though no client tries anything twice.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -105,7 +105,7 @@ it('everything is restarted in turn, and no request fails', { timeout: 1_200_000
     }
   }
   const working = Promise.all(Array.from({ length: workers }, work))
-  // What goes wrong is thrown below; until then nobody waits for it.
+  // An error is thrown below, where the promise is awaited.
   working.catch(() => stopping.abort())
   const more = async (): Promise<void> => {
     const before = done

@@ -1,5 +1,5 @@
-// docs/operate/several-servers.md is followed on three hosts with a real systemd each: its commands and units, with the users that they
-// name. Only addresses differ.
+// docs/operate/several-servers.md is followed on three hosts with a real systemd each: its commands and units, with the
+// users that they name. Only addresses differ.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -42,7 +42,7 @@ it('three servers come up as the page says, and its commands work on them', { ti
         ),
     )
 
-  // svc3 in /opt/svc3, as it is in this checkout.
+  // This checkout's svc3, in /opt/svc3.
   await exec('tar', ['-chzf', path.join(folder, 'svc3.tgz'), 'bin', 'dist', 'package.json', '.node/bin/node'], {
     cwd: root,
     timeoutMs: 120_000,

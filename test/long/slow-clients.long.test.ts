@@ -1,4 +1,4 @@
-// Clients that send slowly or never end: they are told so and let go, and everybody else is served meanwhile.
+// Clients that send slowly or never end: they get an error and are disconnected, and all other clients are served.
 import assert from 'node:assert/strict'
 import net from 'node:net'
 import { after, before, describe, it } from 'node:test'

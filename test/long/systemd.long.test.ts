@@ -1,5 +1,5 @@
-// svc3 as a service under a real systemd, from its package: under users of its own and all restrictions of its units, with
-// a real guest that runs on while its agent is upgraded, killed, removed and installed again.
+// svc3 as a service under a real systemd, from its package: under separate users and all restrictions of its units,
+// with a real guest that runs on while its agent is upgraded, killed, removed and installed again.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'

@@ -1,5 +1,6 @@
-// 10,000 random acts on VMs with simulated guests, and 200 on QEMU, while server, agent and QEMU are killed: what is there
-// afterwards is what the model says, and nothing else. SVC3_MODEL_STEPS for more or fewer, SVC3_MODEL_SEED for the same.
+// 10,000 random acts on VMs with simulated guests, and 200 on QEMU, while server, agent and QEMU are killed: the result
+// afterwards is what the model says, and nothing else. SVC3_MODEL_STEPS for more or fewer, SVC3_MODEL_SEED for the
+// same.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { powerButtonDisk } from '../support/guests/boot-disc.ts'
