@@ -49,7 +49,7 @@ import { ownableShape } from '../src/server/kubernetes/changes/kept-metadata.ts'
 import { patches } from '../src/server/kubernetes/changes/patch.ts'
 import { vmConfigKind } from '../src/server/kubernetes/kinds/vm-configs.ts'
 import { decodeProtobuf } from '../src/server/kubernetes/protobuf.ts'
-import { parseFolderIndex as parseRemoteIndex } from '../src/server/remotes/folder.ts'
+import { parseFolderIndex } from '../src/server/remotes/folder.ts'
 import { checkPair } from '../src/server/tls/certificate-check.ts'
 import { parseRange } from '../src/server/transfer/downloads.ts'
 import { startService, type TestService } from './support/rigs/service.ts'
@@ -404,14 +404,14 @@ const parsers: Readonly<Record<string, Row>> = {
     ],
     parse: (text) => decodeManifest(Buffer.from(text)),
   },
-  'parseIndex of remotes': {
+  parseFolderIndex: {
     maxBytes: 4 * body,
     examples: ['{"version":1,"items":[]}'],
     grows: [
       ...nested,
       counted((index) => `{"kind":"image","name":"i${index}","type":"arm64","size":1,"sha256":"${'0'.repeat(64)}","file":"f${index}"},`, '{"version":1,"items":[', '{}]}'), // biome-ignore format: one shape
     ],
-    parse: (text) => parseRemoteIndex(text, { name: 'a', url: new URL('https://a/b/') }),
+    parse: (text) => parseFolderIndex(text, { name: 'a', url: new URL('https://a/b/') }),
   },
   decodeAppleLz4: {
     maxBytes: body,
@@ -644,7 +644,7 @@ describe('parsers', () => {
     await assert.rejects(check(recursive), RangeError)
   })
 
-  it('every parser of the source is tested here, or nobody outside reaches it', () => {
+  it('every parser of the source is tested here, or only the operator reaches it', () => {
     const root = path.resolve(import.meta.dirname, '..')
     const files = fs.globSync('src/**/*.ts', { cwd: root }).filter((file) => !file.includes('.test.'))
     const found = files
