@@ -76,7 +76,17 @@ export interface Operation {
   }
 }
 
-export const operation = <const O extends Operation>(value: O): O => value
+const defaults = { status: 200, refuses: [] } as const
+type Defaults = typeof defaults
+type Merged<Shared, Own> = Omit<Shared, keyof Own> & Own
+
+/** Declares operations with the fields that they share. Without its own, an operation has status 200 and refuses nothing else. */
+export const operationsOf =
+  <const Shared extends Partial<Operation>>(shared: Shared) =>
+  <const Own extends Omit<Operation, keyof Defaults | keyof Shared> & Partial<Operation>>(own: Own) =>
+    ({ ...defaults, ...shared, ...own }) as unknown as Merged<Merged<Defaults, Shared>, Own>
+
+export const operation = operationsOf({})
 
 /** Query of every list. Sent as text, so that a wrong number is refused with a field name and not by coercion. */
 export const ListQuery = t.Object({

@@ -1,7 +1,7 @@
 // Namespaces on the wire: the scope of every other resource.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
-import { base, inNamespace, listOperation, operation } from '../operation.ts'
+import { base, inNamespace, listOperation, operationsOf } from '../operation.ts'
 import { ResourceVersion, Timestamp } from '../records.ts'
 
 export const Namespace = t.Object(
@@ -33,6 +33,8 @@ const example = {
   resourceVersion: '1',
 }
 
+const operation = operationsOf({ noun: 'namespaces' })
+
 export const listNamespaces = listOperation({
   id: 'listNamespaces',
   noun: 'namespaces',
@@ -46,11 +48,9 @@ export const listNamespaces = listOperation({
 
 export const getNamespace = operation({
   id: 'getNamespace',
-  noun: 'namespaces',
   method: 'GET',
   path: inNamespace,
   allow: 'dev',
-  status: 200,
   summary: 'Show a namespace',
   response: Namespace,
   refuses: ['NotFound'],
@@ -59,7 +59,6 @@ export const getNamespace = operation({
 
 export const createNamespace = operation({
   id: 'createNamespace',
-  noun: 'namespaces',
   method: 'POST',
   path: `${base}/namespaces`,
   allow: 'admin',
@@ -78,11 +77,9 @@ export const createNamespace = operation({
 
 export const deleteNamespace = operation({
   id: 'deleteNamespace',
-  noun: 'namespaces',
   method: 'DELETE',
   path: inNamespace,
   allow: 'admin',
-  status: 200,
   summary: 'Delete a namespace with its credentials, service accounts and role bindings',
   involves: 'params.namespace',
   past: 'deleted namespace {name}',

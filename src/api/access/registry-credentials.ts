@@ -1,7 +1,7 @@
 // Registry credentials on the wire (docs/spec.md R15–R20). No shape here can carry a password outwards.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
-import { inNamespace, listOperation, operation } from '../operation.ts'
+import { inNamespace, listOperation, operationsOf } from '../operation.ts'
 import { ExpectedVersion, ResourceVersion, Timestamp } from '../records.ts'
 
 export const RegistryCredential = t.Object(
@@ -48,6 +48,8 @@ const example = {
   resourceVersion: '7',
 }
 
+const operation = operationsOf({ noun: 'registry-credentials' })
+
 export const listRegistryCredentials = listOperation({
   id: 'listRegistryCredentials',
   noun: 'registry-credentials',
@@ -61,7 +63,6 @@ export const listRegistryCredentials = listOperation({
 
 export const addRegistryCredential = operation({
   id: 'addRegistryCredential',
-  noun: 'registry-credentials',
   method: 'POST',
   path: `${path}/add`,
   allow: 'admin',
@@ -84,11 +85,9 @@ export const addRegistryCredential = operation({
 
 export const removeRegistryCredential = operation({
   id: 'removeRegistryCredential',
-  noun: 'registry-credentials',
   method: 'DELETE',
   path: `${path}/remove`,
   allow: 'admin',
-  status: 200,
   summary: 'Remove the credentials for a registry',
   involves: 'body.server',
   past: 'removed credentials for {name}',

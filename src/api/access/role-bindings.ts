@@ -1,6 +1,6 @@
 // Role bindings on the wire: who has a role in a namespace.
 import * as t from 'typebox'
-import { Continue, inNamespace, listOperation, MadeListQuery, operation } from '../operation.ts'
+import { Continue, inNamespace, listOperation, MadeListQuery, operationsOf } from '../operation.ts'
 import { ExpectedVersion, ResourceVersion } from '../records.ts'
 
 export const Subject = t.Object(
@@ -42,6 +42,7 @@ export type RoleBinding = t.Static<typeof RoleBinding>
 const Subjects = t.Object({ items: t.Array(Subject), continue: Continue }, { title: 'Subjects' })
 
 const noun = 'role-bindings'
+const operation = operationsOf({ noun })
 const all = `${inNamespace}/rolebindings` as const
 const path = `${all}/{role}/subjects` as const
 const params = { namespace: 'svc-default', role: 'svc-dev' }
@@ -69,11 +70,9 @@ export const listRoleBindings = listOperation({
 
 export const listSubjects = operation({
   id: 'listSubjects',
-  noun,
   method: 'GET',
   path,
   allow: 'admin',
-  status: 200,
   summary: 'List the subjects of a role in a namespace',
   description: 'In the default namespace every user is a developer until an administrator removes them.',
   query: MadeListQuery,
@@ -85,11 +84,9 @@ export const listSubjects = operation({
 
 export const addSubjects = operation({
   id: 'addSubjects',
-  noun,
   method: 'POST',
   path: `${path}/add`,
   allow: 'admin',
-  status: 200,
   summary: 'Add users and service accounts to a role in a namespace',
   involves: 'params.role',
   past: 'granted role {name}',
@@ -102,11 +99,9 @@ export const addSubjects = operation({
 
 export const removeSubjects = operation({
   id: 'removeSubjects',
-  noun,
   method: 'DELETE',
   path: `${path}/remove`,
   allow: 'admin',
-  status: 200,
   summary: 'Remove users and service accounts from a role in a namespace',
   involves: 'params.role',
   past: 'revoked role {name}',

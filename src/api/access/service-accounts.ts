@@ -1,7 +1,7 @@
 // Service accounts on the wire: how CI systems use the service. Their tokens are shown once and stored nowhere.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
-import { inNamespace, listOperation, operation } from '../operation.ts'
+import { inNamespace, listOperation, operationsOf } from '../operation.ts'
 import { ResourceVersion, Timestamp } from '../records.ts'
 
 export const ServiceAccount = t.Object(
@@ -34,6 +34,7 @@ export const IssuedToken = t.Object(
 )
 
 const noun = 'service-accounts'
+const operation = operationsOf({ noun })
 const path = `${inNamespace}/serviceaccounts` as const
 const params = { namespace: 'svc-default', serviceaccount: 'jenkins' }
 const example = {
@@ -57,7 +58,6 @@ export const listServiceAccounts = listOperation({
 
 export const createServiceAccount = operation({
   id: 'createServiceAccount',
-  noun,
   method: 'POST',
   path: `${path}/{serviceaccount}`,
   allow: 'admin',
@@ -72,11 +72,9 @@ export const createServiceAccount = operation({
 
 export const deleteServiceAccount = operation({
   id: 'deleteServiceAccount',
-  noun,
   method: 'DELETE',
   path: `${path}/{serviceaccount}`,
   allow: 'admin',
-  status: 200,
   summary: 'Delete a service account and revoke its tokens',
   involves: 'params.serviceaccount',
   past: 'deleted service account {name}',
@@ -93,7 +91,6 @@ export const deleteServiceAccount = operation({
 
 export const createServiceAccountToken = operation({
   id: 'createServiceAccountToken',
-  noun,
   method: 'POST',
   path: `${path}/{serviceaccount}/token`,
   allow: 'admin',

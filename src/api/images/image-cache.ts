@@ -1,6 +1,6 @@
 // Copies of images on nodes: which node has which, and which are to be there before somebody deploys from them.
 import * as t from 'typebox'
-import { Continue, inNamespace, listOperation, MadeListQuery, operation } from '../operation.ts'
+import { Continue, inNamespace, listOperation, MadeListQuery, operationsOf } from '../operation.ts'
 import { Architecture, Flag, ResourceVersion, Timestamp } from '../records.ts'
 
 export const CachedCopy = t.Object(
@@ -103,6 +103,7 @@ export const DesiredCache = t.Object({ images: t.Array(DesiredImage), drops: t.A
 export type DesiredCache = t.Static<typeof DesiredCache>
 
 const noun = 'image-cache'
+const operation = operationsOf({ noun })
 const path = `${inNamespace}/cache/images` as const
 const params = { namespace: 'svc-default', image: 'tiny-arm64' }
 const example = {
@@ -124,11 +125,9 @@ const example = {
 
 export const listCachedImages = operation({
   id: 'listCachedImages',
-  noun,
   method: 'GET',
   path,
   allow: 'dev',
-  status: 200,
   summary: 'List the cached images of the nodes',
   description: 'Images that a node of the namespace has or fetches.',
   isDerived: true,
@@ -160,11 +159,9 @@ export const listNodeCaches = listOperation({
 
 export const getCachedImage = operation({
   id: 'getCachedImage',
-  noun,
   method: 'GET',
   path: `${path}/{image}`,
   allow: 'dev',
-  status: 200,
   summary: 'Show the nodes that have a copy of an image',
   isDerived: true,
   response: CachedImage,
@@ -174,7 +171,6 @@ export const getCachedImage = operation({
 
 export const addCachedImage = operation({
   id: 'addCachedImage',
-  noun,
   method: 'POST',
   path: `${path}/{image}/add`,
   allow: 'dev',
@@ -199,7 +195,7 @@ export const addCachedImage = operation({
   },
 })
 
-const removal = {
+const removal = operationsOf({
   noun,
   method: 'POST',
   allow: 'dev',
@@ -211,7 +207,7 @@ const removal = {
   tells: ['nodes', 'tags', 'all'],
   response: NodeResults,
   refuses: ['NotFound'],
-} as const
+})
 const removed = {
   items: [
     {
@@ -224,8 +220,7 @@ const removed = {
   ],
 }
 
-export const removeCachedImage = operation({
-  ...removal,
+export const removeCachedImage = removal({
   id: 'removeCachedImage',
   path: `${path}/{image}/remove`,
   involves: 'params.image',
@@ -234,8 +229,7 @@ export const removeCachedImage = operation({
 })
 
 /** As clients of 3.6 send it. */
-export const removeFromImageCache = operation({
-  ...removal,
+export const removeFromImageCache = removal({
   id: 'removeFromImageCache',
   path: `${inNamespace}/imagecache/remove`,
   summary: 'Remove copies of an image from nodes, with its name in the body',

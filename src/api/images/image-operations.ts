@@ -86,6 +86,13 @@ export const imageFields = {
 export const Description = t.String({ maxLength: 1_024 })
 export const Name = t.String({ minLength: 1, maxLength: 256 })
 
+/** Query of an upload of either kind. */
+export const uploadFields = {
+  name: t.Optional(t.String({ maxLength: 256 })),
+  description: t.Optional(t.String({ maxLength: 1_024 })),
+  type: t.Optional(t.String({ maxLength: 16, description: '`arm64` or `amd64` (default)' })),
+}
+
 export const CopyInput = t.Object(
   {
     name: t.Optional(Name),

@@ -1,7 +1,7 @@
 // Images on the wire. They belong to the cluster: every namespace sees the same ones.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
-import { inNamespace, listOperation, operation } from '../operation.ts'
+import { inNamespace, listOperation, operationsOf } from '../operation.ts'
 import { Architecture, ExpectedVersion } from '../records.ts'
 import { builtInImages } from './built-in-images.ts'
 import {
@@ -12,12 +12,14 @@ import {
   guestSystems,
   imageFields,
   Name,
+  uploadFields,
 } from './image-operations.ts'
 
 export const Image = t.Object(imageFields, { title: 'Image' })
 export type Image = t.Static<typeof Image>
 
 const noun = 'images'
+const operation = operationsOf({ noun })
 const path = `${inNamespace}/images` as const
 const params = { namespace: 'svc-default', image: 'tiny-arm64' }
 const example = {
@@ -39,9 +41,7 @@ const example = {
 }
 
 const UploadQuery = t.Object({
-  name: t.Optional(t.String({ maxLength: 256 })),
-  description: t.Optional(t.String({ maxLength: 1_024 })),
-  type: t.Optional(t.String({ maxLength: 16, description: '`arm64` or `amd64` (default)' })),
+  ...uploadFields,
   firmware: t.Optional(t.String({ maxLength: 16, description: 'Firmware: `bios` or `uefi`' })),
   os: t.Optional(t.String({ maxLength: 16, description: 'Guest system: `macos`, `linux` or `other`' })),
 })
@@ -59,11 +59,9 @@ export const listImages = listOperation({
 
 export const getImage = operation({
   id: 'getImage',
-  noun,
   method: 'GET',
   path: `${path}/{image}`,
   allow: 'dev',
-  status: 200,
   summary: 'Show an image',
   isDerived: true,
   response: Image,
@@ -73,7 +71,6 @@ export const getImage = operation({
 
 export const generateImage = operation({
   id: 'generateImage',
-  noun,
   method: 'POST',
   path,
   allow: 'dev',
@@ -112,7 +109,6 @@ export const generateImage = operation({
 
 export const addDemoImage = operation({
   id: 'addDemoImage',
-  noun,
   method: 'POST',
   path: `${path}/demo`,
   allow: 'dev',
@@ -143,7 +139,6 @@ export const addDemoImage = operation({
 
 export const copyImage = operation({
   id: 'copyImage',
-  noun,
   method: 'POST',
   path: `${path}/{image}/copy`,
   allow: 'dev',
@@ -169,11 +164,9 @@ export const copyImage = operation({
 
 export const describeImage = operation({
   id: 'describeImage',
-  noun,
   method: 'POST',
   path: `${path}/{image}/description`,
   allow: 'dev',
-  status: 200,
   summary: 'Change the description of an image',
   involves: 'params.image',
   past: 'changed the description of image {name}',
@@ -186,11 +179,9 @@ export const describeImage = operation({
 
 export const restoreImage = operation({
   id: 'restoreImage',
-  noun,
   method: 'POST',
   path: `${path}/{image}/restore`,
   allow: 'dev',
-  status: 200,
   summary: 'Restore an earlier version of an image',
   description:
     'What an earlier version was becomes the next version; those between stay in the list. New VMs are deployed from it, existing ' +
@@ -223,11 +214,9 @@ export const restoreImage = operation({
 
 export const protectImage = operation({
   id: 'protectImage',
-  noun,
   method: 'POST',
   path: `${path}/{image}/protection`,
   allow: 'admin',
-  status: 200,
   summary: 'Protect an image',
   description:
     'Only administrators delete a protected image, commit to it or restore it. Built-in images are protected.',
@@ -242,11 +231,9 @@ export const protectImage = operation({
 
 export const deleteImage = operation({
   id: 'deleteImage',
-  noun,
   method: 'DELETE',
   path: `${path}/{image}`,
   allow: 'dev',
-  status: 200,
   summary: 'Delete an image',
   description:
     'For its owner, people of the namespace it was made in, and administrators; a protected image only for ' +
@@ -263,11 +250,9 @@ export const deleteImage = operation({
 
 export const downloadImage = operation({
   id: 'downloadImage',
-  noun,
   method: 'GET',
   path: `${path}/{image}/download`,
   allow: 'dev',
-  status: 200,
   also: { 206: 'The requested range' },
   summary: 'Download the disk of an image',
   description:
@@ -284,7 +269,6 @@ export const downloadImage = operation({
 
 export const uploadImage = operation({
   id: 'uploadImage',
-  noun,
   method: 'POST',
   path: `${inNamespace}/upload/image`,
   allow: 'dev',

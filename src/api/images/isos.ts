@@ -1,13 +1,14 @@
 // ISOs on the wire. They belong to the cluster: every namespace sees the same ones.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
-import { inNamespace, listOperation, operation } from '../operation.ts'
-import { CopyInput, DescriptionInput, imageFields } from './image-operations.ts'
+import { inNamespace, listOperation, operationsOf } from '../operation.ts'
+import { CopyInput, DescriptionInput, imageFields, uploadFields } from './image-operations.ts'
 
 export const Iso = t.Object(imageFields, { title: 'Iso' })
 export type Iso = t.Static<typeof Iso>
 
 const noun = 'isos'
+const operation = operationsOf({ noun })
 const path = `${inNamespace}/isos` as const
 const params = { namespace: 'svc-default', iso: 'ventura.iso' }
 const example = {
@@ -24,12 +25,6 @@ const example = {
   resourceVersion: '7',
 }
 
-const UploadQuery = t.Object({
-  name: t.Optional(t.String({ maxLength: 256 })),
-  description: t.Optional(t.String({ maxLength: 1_024 })),
-  type: t.Optional(t.String({ maxLength: 16, description: '`arm64` or `amd64` (default)' })),
-})
-
 export const listIsos = listOperation({
   id: 'listIsos',
   noun,
@@ -43,11 +38,9 @@ export const listIsos = listOperation({
 
 export const getIso = operation({
   id: 'getIso',
-  noun,
   method: 'GET',
   path: `${path}/{iso}`,
   allow: 'dev',
-  status: 200,
   summary: 'Show an ISO',
   isDerived: true,
   response: Iso,
@@ -57,7 +50,6 @@ export const getIso = operation({
 
 export const copyIso = operation({
   id: 'copyIso',
-  noun,
   method: 'POST',
   path: `${path}/{iso}/copy`,
   allow: 'dev',
@@ -73,11 +65,9 @@ export const copyIso = operation({
 
 export const describeIso = operation({
   id: 'describeIso',
-  noun,
   method: 'POST',
   path: `${path}/{iso}/description`,
   allow: 'dev',
-  status: 200,
   summary: 'Change the description of an ISO',
   involves: 'params.iso',
   past: 'changed the description of ISO {name}',
@@ -90,11 +80,9 @@ export const describeIso = operation({
 
 export const deleteIso = operation({
   id: 'deleteIso',
-  noun,
   method: 'DELETE',
   path: `${path}/{iso}`,
   allow: 'dev',
-  status: 200,
   summary: 'Delete an ISO',
   description:
     'For its owner, people of the namespace it was made in, and administrators. Refused while VMs use it. Unused ' +
@@ -111,11 +99,9 @@ export const deleteIso = operation({
 
 export const downloadIso = operation({
   id: 'downloadIso',
-  noun,
   method: 'GET',
   path: `${path}/{iso}/download`,
   allow: 'dev',
-  status: 200,
   also: { 206: 'The requested range' },
   summary: 'Download an ISO',
   produces: 'application/octet-stream',
@@ -127,7 +113,6 @@ export const downloadIso = operation({
 
 export const uploadIso = operation({
   id: 'uploadIso',
-  noun,
   method: 'POST',
   path: `${inNamespace}/upload/iso`,
   allow: 'dev',
@@ -138,7 +123,7 @@ export const uploadIso = operation({
     'bytes themselves with `?name=`. ISO 9660, UDF, or an installer of Apple.',
   involves: 'answer.name',
   past: 'uploaded ISO {name}',
-  query: UploadQuery,
+  query: t.Object(uploadFields),
   isUpload: 'iso',
   response: Iso,
   refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'RequestEntityTooLarge'],

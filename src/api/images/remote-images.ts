@@ -1,20 +1,18 @@
 // Images that the configured remotes have, and pulling them.
-import { inNamespace, MadeListQuery, operation } from '../operation.ts'
+import { inNamespace, MadeListQuery, operationsOf } from '../operation.ts'
 import { PullInput, pulledExample, RemoteItem, RemoteItems } from './image-operations.ts'
 import { Image } from './images.ts'
 
-const noun = 'remote-images'
+const operation = operationsOf({ noun: 'remote-images' })
 const path = `${inNamespace}/remoteimages` as const
 const params = { namespace: 'svc-default', remoteimage: 'sonoma' }
 const item: RemoteItem = { name: 'sonoma', size: '12G', type: 'arm64' }
 
 export const listRemoteImages = operation({
   id: 'listRemoteImages',
-  noun,
   method: 'GET',
   path,
   allow: 'dev',
-  status: 200,
   summary: 'List the images that can be pulled',
   description: 'From the remotes in config.json. `unavailable` lists remotes that did not answer.',
   isDerived: true,
@@ -27,7 +25,6 @@ export const listRemoteImages = operation({
 
 export const pullRemoteImage = operation({
   id: 'pullRemoteImage',
-  noun,
   method: 'POST',
   path: `${path}/{remoteimage}/pull`,
   allow: 'dev',

@@ -1,20 +1,18 @@
 // ISOs that the configured remotes have, and pulling them.
-import { inNamespace, MadeListQuery, operation } from '../operation.ts'
+import { inNamespace, MadeListQuery, operationsOf } from '../operation.ts'
 import { PullInput, pulledExample, RemoteItem, RemoteItems } from './image-operations.ts'
 import { Iso } from './isos.ts'
 
-const noun = 'remote-isos'
+const operation = operationsOf({ noun: 'remote-isos' })
 const path = `${inNamespace}/remoteisos` as const
 const params = { namespace: 'svc-default', remoteiso: 'ventura.iso' }
 const item: RemoteItem = { name: 'ventura.iso', size: '12G', type: 'amd64' }
 
 export const listRemoteIsos = operation({
   id: 'listRemoteIsos',
-  noun,
   method: 'GET',
   path,
   allow: 'dev',
-  status: 200,
   summary: 'List the ISOs that can be pulled',
   description: 'From the remotes in config.json. `unavailable` lists remotes that did not answer.',
   isDerived: true,
@@ -27,7 +25,6 @@ export const listRemoteIsos = operation({
 
 export const pullRemoteIso = operation({
   id: 'pullRemoteIso',
-  noun,
   method: 'POST',
   path: `${path}/{remoteiso}/pull`,
   allow: 'dev',

@@ -2,7 +2,7 @@
 // owner sees an upload, and it expires after a day without a change.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
-import { inNamespace, operation } from '../operation.ts'
+import { inNamespace, operationsOf } from '../operation.ts'
 import { Architecture, Timestamp } from '../records.ts'
 import { Description, firmwares, guestSystems, Name } from './image-operations.ts'
 import { Image } from './images.ts'
@@ -35,7 +35,7 @@ const UploadInput = t.Object(
 )
 export type UploadInput = t.Static<typeof UploadInput>
 
-const noun = 'uploads'
+const operation = operationsOf({ noun: 'uploads' })
 const path = `${inNamespace}/uploads` as const
 const params = { namespace: 'svc-default', upload: '5f1c0e2a9b7d4c3e8f6a1b2c3d4e5f60' }
 const example: Upload = {
@@ -49,7 +49,6 @@ const example: Upload = {
 
 export const beginUpload = operation({
   id: 'beginUpload',
-  noun,
   method: 'POST',
   path,
   allow: 'dev',
@@ -71,11 +70,9 @@ export const beginUpload = operation({
 
 export const getUpload = operation({
   id: 'getUpload',
-  noun,
   method: 'GET',
   path: `${path}/{upload}`,
   allow: 'dev',
-  status: 200,
   summary: 'Show the progress of an upload',
   isDerived: true,
   response: Upload,
@@ -85,11 +82,9 @@ export const getUpload = operation({
 
 export const continueUpload = operation({
   id: 'continueUpload',
-  noun,
   method: 'PUT',
   path: `${path}/{upload}`,
   allow: 'dev',
-  status: 200,
   summary: 'Send bytes of an upload from an offset',
   description: 'The rest or a part of it. Received bytes are kept if the connection ends early.',
   involves: 'params.upload',
@@ -103,7 +98,6 @@ export const continueUpload = operation({
 
 export const finishUpload = operation({
   id: 'finishUpload',
-  noun,
   method: 'POST',
   path: `${path}/{upload}/finish`,
   allow: 'dev',
@@ -146,11 +140,9 @@ export const finishUpload = operation({
 
 export const abandonUpload = operation({
   id: 'abandonUpload',
-  noun,
   method: 'DELETE',
   path: `${path}/{upload}`,
   allow: 'dev',
-  status: 200,
   summary: 'Cancel an upload',
   involves: 'params.upload',
   past: 'canceled upload {name}',

@@ -3,7 +3,7 @@
 
 import * as t from 'typebox'
 import { DesiredCache, DesiredImage } from '../images/image-cache.ts'
-import { base, operation } from '../operation.ts'
+import { base, operationsOf } from '../operation.ts'
 import { Architecture, Timestamp } from '../records.ts'
 import { imageStarts } from '../vms/vm-deployment.ts'
 import { machineFields } from '../vms/vm-shape.ts'
@@ -150,7 +150,7 @@ export const VmReport = t.Object(
 )
 export type VmReport = t.Static<typeof VmReport>
 
-const noun = 'agent'
+const operation = operationsOf({ noun: 'agent', isUnpublished: true })
 const path = `${base}/agent` as const
 const report = {
   ip: '10.221.189.13',
@@ -169,8 +169,6 @@ const report = {
 
 export const joinCluster = operation({
   id: 'joinCluster',
-  noun,
-  isUnpublished: true,
   isIdempotent: true,
   method: 'POST',
   path: `${path}/join`,
@@ -210,8 +208,6 @@ export const joinCluster = operation({
 
 export const issueAgentToken = operation({
   id: 'issueAgentToken',
-  noun,
-  isUnpublished: true,
   method: 'POST',
   path: `${path}/token`,
   allow: 'anyone',
@@ -242,13 +238,10 @@ export const issueAgentToken = operation({
 
 export const reportNode = operation({
   id: 'reportNode',
-  noun,
-  isUnpublished: true,
   isIdempotent: true,
   method: 'POST',
   path: `${path}/node`,
   allow: 'agent',
-  status: 200,
   summary: 'Report the state of a node',
   body: NodeReport,
   response: t.Object({
@@ -263,13 +256,10 @@ export const reportNode = operation({
 
 export const noteAgent = operation({
   id: 'noteAgent',
-  noun,
-  isUnpublished: true,
   isIdempotent: true,
   method: 'POST',
   path: `${path}/note`,
   allow: 'agent',
-  status: 200,
   summary: 'Confirm the last reported state of a node',
   response: t.Object({ wantsReport: t.Boolean({ description: 'The server has another state: report it' }) }),
   refuses: ['NotFound'],
@@ -292,17 +282,13 @@ export type ImageFigures = t.Static<typeof ImageFigures>
 
 export const reportVms = operation({
   id: 'reportVms',
-  noun,
-  isUnpublished: true,
   isIdempotent: true,
   method: 'POST',
   path: `${path}/vms`,
   allow: 'agent',
-  status: 200,
   summary: 'Report the state of VMs of a node',
   body: t.Object({ vms: t.Array(VmReport, { maxItems: 1_000 }), images: t.Optional(ImageFigures) }),
   response: t.Object({ unknown: t.Array(t.String(), { description: 'UIDs that this node should not have' }) }),
-  refuses: [],
   example: {
     body: {
       vms: [
@@ -321,8 +307,6 @@ export const reportVms = operation({
 
 export const openTunnel = operation({
   id: 'openTunnel',
-  noun,
-  isUnpublished: true,
   method: 'GET',
   path: `${path}/tunnels/{tunnel}`,
   allow: 'agent',
@@ -348,13 +332,10 @@ export type Peer = t.Static<typeof Peer>
 
 export const findPeers = operation({
   id: 'findPeers',
-  noun,
-  isUnpublished: true,
   isIdempotent: true,
   method: 'POST',
   path: `${path}/peers`,
   allow: 'agent',
-  status: 200,
   summary: 'Find other nodes that have an image or a chunk of it',
   body: t.Object({
     content: t.String({ maxLength: 100, description: 'Digest of the manifest' }),
@@ -370,7 +351,6 @@ export const findPeers = operation({
   }),
   secretAnswer: true,
   response: t.Object({ peers: t.Array(Peer) }),
-  refuses: [],
   example: { body: { content: `sha256:${'0'.repeat(64)}` }, response: { peers: [] } },
 })
 
@@ -380,31 +360,24 @@ const BootOrder = t.Array(t.Integer({ minimum: 0, maximum: 10_000_000 }), { maxI
 
 export const noteBootOrder = operation({
   id: 'noteBootOrder',
-  noun,
-  isUnpublished: true,
   isIdempotent: true,
   method: 'POST',
   path: `${path}/boot-order`,
   allow: 'agent',
-  status: 200,
   summary: 'Learn which chunks of an image its last boots read first, and add what a boot has read',
   body: t.Object({
     content: t.String({ pattern: '^sha256:[0-9a-f]{64}$', description: 'Digest of the manifest' }),
     chunks: t.Optional(BootOrder),
   }),
   response: t.Object({ chunks: BootOrder }),
-  refuses: [],
   example: { body: { content: `sha256:${'0'.repeat(64)}` }, response: { chunks: [0, 17] } },
 })
 
 export const getBlob = operation({
   id: 'getBlob',
-  noun,
-  isUnpublished: true,
   method: 'GET',
   path: `${path}/blobs/{digest}`,
   allow: 'agent',
-  status: 200,
   also: { 206: 'The requested range' },
   summary: 'Read a stored manifest or chunk of an image',
   produces: 'application/octet-stream',

@@ -1,7 +1,7 @@
 // How what a node has frozen of a VM comes to the server, or to a registry: which content the server lacks, that
 // content, credentials, and how it went. Spoken by agents only, and not in the API document.
 import * as t from 'typebox'
-import { base, operation } from '../operation.ts'
+import { base, operationsOf } from '../operation.ts'
 import { pushFormats, Timestamp } from '../records.ts'
 
 export const captureKinds = ['save', 'commit', 'push'] as const
@@ -40,7 +40,7 @@ export const RegistryLogin = t.Object(
 )
 export type RegistryLogin = t.Static<typeof RegistryLogin>
 
-const noun = 'captures'
+const operation = operationsOf({ noun: 'captures', isUnpublished: true })
 const path = `${base}/agent` as const
 const Digest = t.String({ pattern: '^sha256:[0-9a-f]{64}$' })
 const digest = `sha256:${'0'.repeat(64)}`
@@ -48,25 +48,19 @@ const params = { capture: '7d0e7c1e-3b43-4a0f-9d1a-1f1f5a3d7a11' }
 
 export const findMissingBlobs = operation({
   id: 'findMissingBlobs',
-  noun,
-  isUnpublished: true,
   isIdempotent: true,
   method: 'POST',
   path: `${path}/blobs/missing`,
   allow: 'agent',
-  status: 200,
   summary: 'List the content that the server lacks',
   description: 'Content that it has is kept as if it were new.',
   body: t.Object({ digests: t.Array(Digest, { maxItems: 5_000 }) }),
   response: t.Object({ missing: t.Array(t.String()) }),
-  refuses: [],
   example: { body: { digests: [digest] }, response: { missing: [digest] } },
 })
 
 export const putBlob = operation({
   id: 'putBlob',
-  noun,
-  isUnpublished: true,
   method: 'PUT',
   path: `${path}/blobs/{digest}`,
   allow: 'agent',
@@ -82,13 +76,10 @@ export const putBlob = operation({
 
 export const finishCapture = operation({
   id: 'finishCapture',
-  noun,
-  isUnpublished: true,
   isIdempotent: true,
   method: 'POST',
   path: `${path}/captures/{capture}`,
   allow: 'agent',
-  status: 200,
   summary: 'Finish a capture',
   description:
     'Makes the capture visible, or answers which content to send first. `content` is ' +
@@ -101,13 +92,10 @@ export const finishCapture = operation({
 
 export const reportCapture = operation({
   id: 'reportCapture',
-  noun,
-  isUnpublished: true,
   isIdempotent: true,
   method: 'POST',
   path: `${path}/captures/{capture}/progress`,
   allow: 'agent',
-  status: 200,
   summary: 'Report the progress or the failure of a capture',
   body: t.Object({
     percent: t.Integer({ minimum: 0, maximum: 100 }),
@@ -127,12 +115,9 @@ export const reportCapture = operation({
 
 export const getCaptureCredentials = operation({
   id: 'getCaptureCredentials',
-  noun,
-  isUnpublished: true,
   method: 'GET',
   path: `${path}/captures/{capture}/credentials`,
   allow: 'agent',
-  status: 200,
   summary: 'Read the credentials for a push',
   secretAnswer: true,
   response: RegistryLogin,
@@ -150,12 +135,9 @@ export const getCaptureCredentials = operation({
 
 export const getVmRegistry = operation({
   id: 'getVmRegistry',
-  noun,
-  isUnpublished: true,
   method: 'GET',
   path: `${path}/vms/{vm}/registry`,
   allow: 'agent',
-  status: 200,
   summary: 'Read the registry credentials for the image of a VM',
   description: '`vm` is the UID of a VM of the node. Empty if the namespace has no credentials.',
   secretAnswer: true,

@@ -20,7 +20,6 @@ export const replaceNodeKey = operation({
   method: 'POST',
   path: `${base}/agent/key`,
   allow: 'anyone',
-  status: 200,
   summary: 'Replace the key of a node',
   involves: 'body.name',
   involvesKind: 'nodes',

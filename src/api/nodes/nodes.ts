@@ -1,7 +1,7 @@
 // Nodes on the wire: the hosts that VMs run on. A node belongs to one namespace.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
-import { base, inNamespace, listOperation, operation } from '../operation.ts'
+import { base, inNamespace, listOperation, operationsOf } from '../operation.ts'
 import { Architecture, ExpectedVersion, Flag, ResourceVersion, Timestamp } from '../records.ts'
 import { chartsOf, MeasuredQuery } from '../service/charts.ts'
 
@@ -41,6 +41,7 @@ export const Node = t.Object(
 export type Node = t.Static<typeof Node>
 
 const noun = 'nodes'
+const operation = operationsOf({ noun })
 const path = `${inNamespace}/nodes` as const
 const params = { namespace: 'svc-default', name: 'mini-arm-13' }
 const example = {
@@ -85,11 +86,9 @@ const Tag = t.Object({ tag: t.String({ maxLength: 256 }), resourceVersion: Expec
 
 export const tagNode = operation({
   id: 'tagNode',
-  noun,
   method: 'POST',
   path: `${path}/{name}/tag`,
   allow: 'admin',
-  status: 200,
   summary: 'Give a node a tag',
   involves: 'params.name',
   past: 'tagged node {name} with {tag}',
@@ -101,11 +100,9 @@ export const tagNode = operation({
 
 export const untagNode = operation({
   id: 'untagNode',
-  noun,
   method: 'POST',
   path: `${path}/{name}/untag`,
   allow: 'admin',
-  status: 200,
   summary: 'Remove a tag from a node',
   involves: 'params.name',
   past: 'removed tag {tag} from node {name}',
@@ -117,11 +114,9 @@ export const untagNode = operation({
 
 export const moveNode = operation({
   id: 'moveNode',
-  noun,
   method: 'POST',
   path: `${path}/{name}/namespace`,
   allow: 'admin',
-  status: 200,
   summary: 'Move a node to another namespace',
   involves: 'params.name',
   past: 'moved node {name} to {namespace}',
@@ -133,11 +128,9 @@ export const moveNode = operation({
 
 export const cordonNode = operation({
   id: 'cordonNode',
-  noun,
   method: 'POST',
   path: `${path}/{name}/cordon`,
   allow: 'admin',
-  status: 200,
   summary: 'Cordon a node: no new VMs',
   involves: 'params.name',
   past: 'cordoned node {name}',
@@ -150,11 +143,9 @@ export const cordonNode = operation({
 
 export const uncordonNode = operation({
   id: 'uncordonNode',
-  noun,
   method: 'POST',
   path: `${path}/{name}/uncordon`,
   allow: 'admin',
-  status: 200,
   summary: 'Uncordon a node: allow new VMs',
   involves: 'params.name',
   past: 'uncordoned node {name}',
@@ -167,11 +158,9 @@ export const uncordonNode = operation({
 
 export const drainNode = operation({
   id: 'drainNode',
-  noun,
   method: 'POST',
   path: `${path}/{name}/drain`,
   allow: 'admin',
-  status: 200,
   summary: 'Drain a node: no new VMs, and list or delete those on it',
   description:
     'VMs live on the disk of their node and cannot move. Without `deleteVms` they keep running, and ' +
@@ -188,11 +177,9 @@ export const drainNode = operation({
 
 export const deleteNode = operation({
   id: 'deleteNode',
-  noun,
   method: 'DELETE',
   path: `${path}/{name}`,
   allow: 'admin',
-  status: 200,
   summary: 'Remove a node from the cluster',
   description: 'Its agent can no longer connect. Refused while it has VMs.',
   involves: 'params.name',
@@ -207,7 +194,6 @@ export const deleteNode = operation({
 
 export const createJoinToken = operation({
   id: 'createJoinToken',
-  noun,
   method: 'POST',
   path: `${base}/namespaces/{namespace}/jointokens`,
   allow: 'admin',
@@ -252,11 +238,9 @@ const nodeCharts = ['cpu', 'memory', 'disk', 'cacheHits'] as const
 
 export const getNodeCharts = operation({
   id: 'getNodeCharts',
-  noun,
   method: 'GET',
   path: `${path}/{name}/charts`,
   allow: 'dev',
-  status: 200,
   summary: 'Show what a node uses: CPU, memory, disk, image cache',
   description:
     'Of the host, everything on it included, for a day. `cacheHits`: how many of the images that VMs started from were ' +

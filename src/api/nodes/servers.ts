@@ -1,9 +1,9 @@
 // What servers of one cluster say to each other. Not for other clients, and not in the API document.
 import * as t from 'typebox'
-import { base, operation } from '../operation.ts'
+import { base, operationsOf } from '../operation.ts'
 import { AgentMessage } from './agent.ts'
 
-const noun = 'servers'
+const operation = operationsOf({ noun: 'servers', isUnpublished: true })
 const path = `${base}/servers` as const
 const Name = t.String({ minLength: 1, maxLength: 256 })
 const Digest = t.String({ maxLength: 100 })
@@ -13,45 +13,34 @@ export const passedOnHeader = 'x-svc3-passed-on-by'
 
 export const tellNode = operation({
   id: 'tellNode',
-  noun,
-  isUnpublished: true,
   isIdempotent: true,
   method: 'POST',
   path: `${path}/tell`,
   allow: 'server',
-  status: 200,
   summary: 'Tell a node something over the stream that this server holds',
   body: t.Object({ node: Name, message: AgentMessage }),
   response: t.Object({ isTold: t.Boolean({ description: 'Whether its stream is here' }) }),
-  refuses: [],
   example: { body: { node: 'mini-arm-13', message: { type: 'PING' } }, response: { isTold: false } },
 })
 
 export const noteSeenNodes = operation({
   id: 'noteSeenNodes',
-  noun,
-  isUnpublished: true,
   isIdempotent: true,
   method: 'POST',
   path: `${path}/seen`,
   allow: 'server',
-  status: 200,
   summary: 'Say which nodes were heard of, whose streams this server holds',
   body: t.Object({ nodes: t.Array(Name, { maxItems: 10_000 }) }),
   response: t.Object({}),
-  refuses: [],
   example: { body: { nodes: ['mini-arm-13'] }, response: {} },
 })
 
 export const passGrowth = operation({
   id: 'passGrowth',
-  noun,
-  isUnpublished: true,
   isIdempotent: true,
   method: 'POST',
   path: `${path}/growth`,
   allow: 'server',
-  status: 200,
   summary: 'Pass on by what a file system may be grown, ahead of the desired',
   body: t.Object({
     uid: Name,
@@ -60,7 +49,6 @@ export const passGrowth = operation({
     password: t.String({ maxLength: 8_192, writeOnly: true }),
   }),
   response: t.Object({}),
-  refuses: [],
   example: {
     body: { uid: '5b0c7c1e-3b43-4a0f-9d1a-1f1f5a3d7a11', generation: 2, user: 'admin', password: 'admin' },
     response: {},
@@ -69,13 +57,10 @@ export const passGrowth = operation({
 
 export const tellRevision = operation({
   id: 'tellRevision',
-  noun,
-  isUnpublished: true,
   isIdempotent: true,
   method: 'POST',
   path: `${path}/revision`,
   allow: 'server',
-  status: 200,
   summary: 'Say at which revision the store is now; if it does not answer, what this server was handed of it',
   body: t.Object({ after: t.String({ maxLength: 20, description: 'What the other server was handed ends here' }) }),
   response: t.Object({
@@ -85,14 +70,11 @@ export const tellRevision = operation({
       t.Array(t.Unknown(), { description: 'All between the two; missing when this server does not remember that far' }),
     ),
   }),
-  refuses: [],
   example: { body: { after: '4710' }, response: { rev: '4711', isAway: false } },
 })
 
 export const openServerTunnel = operation({
   id: 'openServerTunnel',
-  noun,
-  isUnpublished: true,
   method: 'GET',
   path: `${path}/tunnels/{node}/{tunnel}`,
   allow: 'server',
@@ -106,28 +88,21 @@ export const openServerTunnel = operation({
 
 export const findServerBlobs = operation({
   id: 'findServerBlobs',
-  noun,
-  isUnpublished: true,
   isIdempotent: true,
   method: 'POST',
   path: `${path}/blobs`,
   allow: 'server',
-  status: 200,
   summary: 'Find out which content this server has',
   body: t.Object({ digests: t.Array(Digest, { maxItems: 5_000 }) }),
   response: t.Object({ found: t.Array(t.Object({ digest: Digest, bytes: t.Integer() })) }),
-  refuses: [],
   example: { body: { digests: [`sha256:${'0'.repeat(64)}`] }, response: { found: [] } },
 })
 
 export const getServerBlob = operation({
   id: 'getServerBlob',
-  noun,
-  isUnpublished: true,
   method: 'GET',
   path: `${path}/blobs/{digest}`,
   allow: 'server',
-  status: 200,
   also: { 206: 'A part of it, as `Range` asked for' },
   summary: 'Read a manifest or a chunk of an image that this server has',
   produces: 'application/octet-stream',

@@ -1,6 +1,6 @@
 // The certificate of the API on the wire. The private key goes in and never comes out.
 import * as t from 'typebox'
-import { base, operation } from '../operation.ts'
+import { base, operationsOf } from '../operation.ts'
 import { Timestamp } from '../records.ts'
 
 export const Certificate = t.Object(
@@ -43,7 +43,7 @@ export const CertificateUpload = t.Object(
 )
 export type CertificateUpload = t.Static<typeof CertificateUpload>
 
-const noun = 'certificates'
+const operation = operationsOf({ noun: 'certificates' })
 const example = {
   subject: 'CN=svc3.example.com',
   issuer: 'CN=Example CA',
@@ -57,11 +57,9 @@ const example = {
 
 export const uploadCertificate = operation({
   id: 'uploadCertificate',
-  noun,
   method: 'POST',
   path: `${base}/upload/cert`,
   allow: 'admin',
-  status: 200,
   summary: 'Upload a certificate for HTTPS',
   description:
     'New connections use it immediately, on every server; open ones continue. For example `curl -F certPath=@tls.crt -F keyPath=@tls.key`.',
@@ -82,13 +80,10 @@ export const uploadCertificate = operation({
 
 export const getCertificate = operation({
   id: 'getCertificate',
-  noun,
   method: 'GET',
   path: `${base}/certificate`,
   allow: 'user',
-  status: 200,
   summary: 'Show the HTTPS certificate',
   response: Certificate,
-  refuses: [],
   example: { response: example },
 })

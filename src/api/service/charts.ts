@@ -54,7 +54,6 @@ export const getCharts = operation({
   method: 'GET',
   path: `${base}/charts`,
   allow: 'user',
-  status: 200,
   summary: 'Show charts of the last week: running VMs, deploy and queue time, traffic, response time',
   description:
     'For the whole cluster: minute by minute for up to a day, every 15 minutes for more. Restarts do not lose it. ' +
@@ -69,7 +68,6 @@ export const getCharts = operation({
     ),
   }),
   response: Charts,
-  refuses: [],
   example: {
     response: {
       stepSeconds: 60,

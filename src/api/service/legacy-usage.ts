@@ -33,11 +33,9 @@ export const getLegacyUsage = operation({
   method: 'GET',
   path: `${base}/legacy/usage`,
   allow: 'admin',
-  status: 200,
   summary: 'Show the callers of the 2.4.x API',
   description: 'Calls older than 180 days are dropped. `enabled`: whether the gateway is on.',
   isDerived: true,
   response: t.Object({ enabled: t.Boolean(), items: t.Array(LegacyUsage) }, { title: 'LegacyUsageReport' }),
-  refuses: [],
   example: { response: { enabled: true, items: [example] } },
 })

@@ -30,7 +30,6 @@ export const setMetadata = operation({
   method: 'PUT',
   path: `${inNamespace}/metadata/{kind}/{record}`,
   allow: 'dev',
-  status: 200,
   summary: 'Replace the labels and annotations of a record',
   description:
     '`kind` is `vms`, `vmconfigs`, `images`, `isos` or `pushjobs`; for administrators also `nodes`, `namespaces`, `serviceaccounts` ' +

@@ -1,6 +1,6 @@
 // The service about itself: what a client needs before it logs in, probes, metrics, the API document.
 import * as t from 'typebox'
-import { base, operation } from '../operation.ts'
+import { base, operationsOf } from '../operation.ts'
 
 const ClusterInfo = t.Object(
   {
@@ -19,18 +19,15 @@ const Health = t.Object(
   { status: t.String({ enum: ['ok', 'starting', 'stopping', 'failing'] }), message: t.String() },
   { title: 'Health' },
 )
-const noun = 'service'
+const operation = operationsOf({ noun: 'service' })
 
 export const getClusterInfo = operation({
   id: 'getClusterInfo',
-  noun,
   method: 'GET',
   path: `${base}/cluster-info`,
   allow: 'anyone',
-  status: 200,
   summary: 'Show what a client needs before it logs in',
   response: ClusterInfo,
-  refuses: [],
   example: {
     response: {
       apiEndpoint: 'http://127.0.0.1:8080',
@@ -46,55 +43,43 @@ export const getClusterInfo = operation({
 
 export const getHealth = operation({
   id: 'getHealth',
-  noun,
   method: 'GET',
   path: '/healthz',
   allow: 'anyone',
-  status: 200,
   also: { 503: 'The store failed: restart the server' },
   summary: 'Check liveness: the process answers',
   response: Health,
-  refuses: [],
   example: { response: { status: 'ok', message: 'alive' } },
 })
 
 export const getReadiness = operation({
   id: 'getReadiness',
-  noun,
   method: 'GET',
   path: '/readyz',
   allow: 'anyone',
-  status: 200,
   also: { 503: 'Not ready: starting, stopping, or out of date while another server may not be' },
   summary: 'Check readiness: the server can serve requests; `message` says if it can only be read',
   response: Health,
-  refuses: [],
   example: { response: { status: 'ok', message: 'ready' } },
 })
 
 export const getMetrics = operation({
   id: 'getMetrics',
-  noun,
   method: 'GET',
   path: '/metrics',
   allow: 'user',
-  status: 200,
   summary: 'Show metrics in Prometheus format: of the cluster, and of the namespaces that the caller may see',
   response: t.String(),
   produces: 'text/plain; version=0.0.4; charset=utf-8',
-  refuses: [],
   example: { response: 'svc3_build_info{version="3.0.0",node="v24.21.0"} 1\n' },
 })
 
 export const getApiDocument = operation({
   id: 'getApiDocument',
-  noun,
   method: 'GET',
   path: `${base}/openapi.json`,
   allow: 'anyone',
-  status: 200,
   summary: 'Show this document: the API in OpenAPI 3.1',
   response: t.Unknown(),
-  refuses: [],
   example: { response: { openapi: '3.1.0' } },
 })

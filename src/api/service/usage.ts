@@ -1,6 +1,6 @@
 // What VMs used, by day, owner and namespace.
 import * as t from 'typebox'
-import { Continue, inNamespace, MadeListQuery, operation } from '../operation.ts'
+import { Continue, inNamespace, MadeListQuery, operationsOf } from '../operation.ts'
 
 const Day = t.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', description: 'Day in UTC, such as `2026-11-17`' })
 
@@ -33,13 +33,13 @@ const days = {
   to: t.Optional(t.String({ maxLength: 10, description: 'Last day (default: today)' })),
 }
 
+const operation = operationsOf({ noun: 'usage' })
+
 export const listUsage = operation({
   id: 'listUsage',
-  noun: 'usage',
   method: 'GET',
   path: `${inNamespace}/usage`,
   allow: 'dev',
-  status: 200,
   summary: 'List what VMs used, by day and owner',
   description:
     'Deleted VMs count; those that run count up to now. Kept for 400 days. Warm VMs of pools count once a VM has them.',
@@ -56,11 +56,9 @@ export const listUsage = operation({
 
 export const getUsageCsv = operation({
   id: 'getUsageCsv',
-  noun: 'usage',
   method: 'GET',
   path: `${inNamespace}/usage/csv`,
   allow: 'dev',
-  status: 200,
   summary: 'Show what VMs used, by day and owner, as CSV',
   description: 'The same as the list, for spreadsheets: RFC 4180, with a line of names first.',
   isDerived: true,

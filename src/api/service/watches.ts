@@ -40,6 +40,5 @@ export const watchAll = operation({
     'The connection closes with 4401 when the token or session ends.',
   isUpgrade: true,
   response: t.String(),
-  refuses: [],
   example: { response: '' },
 })

@@ -33,7 +33,6 @@ export const estimateVm = operation({
   method: 'POST',
   path: `${inNamespace}/vms/estimate`,
   allow: 'dev',
-  status: 200,
   summary: 'Estimate where a VM would run, without deploying it',
   description:
     'Uses the placement rules and the free capacity of now. Refuses what a deploy would refuse. ' +

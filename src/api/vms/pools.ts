@@ -1,7 +1,7 @@
 // Pools on the wire: VMs that are booted ahead of requests, and handed out to those that match.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
-import { inNamespace, listOperation, operation } from '../operation.ts'
+import { inNamespace, listOperation, operationsOf } from '../operation.ts'
 import { ExpectedVersion, ResourceVersion, Timestamp } from '../records.ts'
 
 /** How slots fail, which is a reason to wait before the next. */
@@ -102,6 +102,7 @@ export const PoolChange = t.Object(
 export type PoolChange = t.Static<typeof PoolChange>
 
 const noun = 'pools'
+const operation = operationsOf({ noun })
 const path = `${inNamespace}/pools` as const
 const params = { namespace: 'svc-default', pool: 'ios' }
 const example = {
@@ -138,11 +139,9 @@ export const listPools = listOperation({
 
 export const getPool = operation({
   id: 'getPool',
-  noun,
   method: 'GET',
   path: `${path}/{pool}`,
   allow: 'dev',
-  status: 200,
   summary: 'Show a pool',
   response: Pool,
   refuses: ['NotFound'],
@@ -151,7 +150,6 @@ export const getPool = operation({
 
 export const createPool = operation({
   id: 'createPool',
-  noun,
   method: 'POST',
   path,
   allow: 'dev',
@@ -172,11 +170,9 @@ export const createPool = operation({
 
 export const updatePool = operation({
   id: 'updatePool',
-  noun,
   method: 'PUT',
   path: `${path}/{pool}`,
   allow: 'dev',
-  status: 200,
   summary: 'Change a pool',
   description: 'Omitted fields stay as they are.',
   involves: 'params.pool',
@@ -190,11 +186,9 @@ export const updatePool = operation({
 
 export const rotatePool = operation({
   id: 'rotatePool',
-  noun,
   method: 'POST',
   path: `${path}/{pool}/rotate`,
   allow: 'dev',
-  status: 200,
   summary: 'Replace the warm VMs of a pool',
   description: 'A quarter of the pool at a time. Those that are not replaced yet are still handed out.',
   involves: 'params.pool',
@@ -206,11 +200,9 @@ export const rotatePool = operation({
 
 export const drainPool = operation({
   id: 'drainPool',
-  noun,
   method: 'POST',
   path: `${path}/{pool}/drain`,
   allow: 'dev',
-  status: 200,
   summary: 'Pause a pool and remove its warm VMs',
   description: 'They are removed at once. Set `paused` to false to fill the pool again.',
   involves: 'params.pool',
@@ -223,11 +215,9 @@ export const drainPool = operation({
 
 export const deletePool = operation({
   id: 'deletePool',
-  noun,
   method: 'DELETE',
   path: `${path}/{pool}`,
   allow: 'dev',
-  status: 200,
   summary: 'Delete a pool and its warm VMs',
   description: 'VMs that came from it stay.',
   involves: 'params.pool',

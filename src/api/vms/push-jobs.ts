@@ -1,7 +1,7 @@
 // Push jobs on the wire: the state of a VM on its way to an OCI registry. They stay readable for an hour after their end.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
-import { inNamespace, listOperation, operation } from '../operation.ts'
+import { inNamespace, listOperation, operationsOf } from '../operation.ts'
 import { ExpectedVersion, pushFormats, ResourceVersion, Timestamp } from '../records.ts'
 
 export const pushStatuses = ['Pending', 'Running', 'Succeeded', 'Failed', 'Cancelled'] as const
@@ -51,6 +51,7 @@ export const PushJob = t.Object(
 export type PushJob = t.Static<typeof PushJob>
 
 const noun = 'push-jobs'
+const operation = operationsOf({ noun })
 const path = `${inNamespace}/pushjobs` as const
 const params = { namespace: 'svc-default', job: 'vm-push-4k2vx' }
 const example = {
@@ -75,11 +76,9 @@ const example = {
 
 export const pushVm = operation({
   id: 'pushVm',
-  noun,
   method: 'POST',
   path: `${inNamespace}/vms/{vm}/push`,
   allow: 'dev',
-  status: 200,
   summary: 'Push the state of an Apple silicon-based VM to an OCI registry',
   description:
     'The VM pauses for a moment. The answer names the push job. Credentials for the ' +
@@ -123,11 +122,9 @@ export const listPushJobs = listOperation({
 
 export const getPushJob = operation({
   id: 'getPushJob',
-  noun,
   method: 'GET',
   path: `${path}/{job}`,
   allow: 'dev',
-  status: 200,
   summary: 'Show a push job',
   response: PushJob,
   refuses: ['NotFound'],
@@ -136,11 +133,9 @@ export const getPushJob = operation({
 
 export const cancelPushJob = operation({
   id: 'cancelPushJob',
-  noun,
   method: 'DELETE',
   path: `${path}/{job}`,
   allow: 'dev',
-  status: 200,
   summary: 'Cancel a push job',
   description: 'Sent content stays in the registry, without a tag, until its cleanup.',
   involves: 'params.job',

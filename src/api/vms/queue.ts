@@ -30,7 +30,6 @@ export const listQueue = operation({
   method: 'GET',
   path: `${inNamespace}/queue`,
   allow: 'dev',
-  status: 200,
   summary: 'List the VMs that wait for a node or for the quota',
   description:
     'In the order in which they get a node: the owner with the lowest share first, then by priority among the VMs of ' +

@@ -1,19 +1,16 @@
 // Quotas on the wire: what the VMs of a namespace may take together, what they take, and the weights of their owners.
 import * as t from 'typebox'
-import { inNamespace, operation } from '../operation.ts'
+import { inNamespace, operationsOf } from '../operation.ts'
 import { Timestamp } from '../records.ts'
 
-const most = 1_000_000
+const limitFields = (bounds: t.TNumberOptions = {}) => ({
+  vms: t.Optional(t.Integer({ ...bounds, description: 'VMs' })),
+  cpu: t.Optional(t.Integer({ ...bounds, description: 'Cores' })),
+  memory: t.Optional(t.Number({ ...bounds, description: 'Memory in GiB' })),
+  macos: t.Optional(t.Integer({ ...bounds, description: 'macOS VMs' })),
+})
 
-const QuotaLimits = t.Object(
-  {
-    vms: t.Optional(t.Integer({ description: 'VMs' })),
-    cpu: t.Optional(t.Integer({ description: 'Cores' })),
-    memory: t.Optional(t.Number({ description: 'Memory in GiB' })),
-    macos: t.Optional(t.Integer({ description: 'macOS VMs' })),
-  },
-  { title: 'QuotaLimits', description: 'A missing field is not limited' },
-)
+const QuotaLimits = t.Object(limitFields(), { title: 'QuotaLimits', description: 'A missing field is not limited' })
 export type QuotaLimits = t.Static<typeof QuotaLimits>
 
 const QuotaUse = t.Object(
@@ -53,10 +50,7 @@ export const quotaLimits = ['vms', 'cpu', 'memory', 'macos'] as const
 
 export const QuotaInput = t.Object(
   {
-    vms: t.Optional(t.Integer({ minimum: 0, maximum: most, description: 'VMs' })),
-    cpu: t.Optional(t.Integer({ minimum: 0, maximum: most, description: 'Cores' })),
-    memory: t.Optional(t.Number({ minimum: 0, maximum: most, description: 'Memory in GiB' })),
-    macos: t.Optional(t.Integer({ minimum: 0, maximum: most, description: 'macOS VMs' })),
+    ...limitFields({ minimum: 0, maximum: 1_000_000 }),
     unlimited: t.Optional(t.Array(t.Enum(quotaLimits), { maxItems: 4, description: 'Limits to remove' })),
     weights: t.Optional(
       t.Record(t.String({ maxLength: 320 }), t.Number({ minimum: 0.01, maximum: 1_000 }), {
@@ -68,7 +62,7 @@ export const QuotaInput = t.Object(
 )
 export type QuotaInput = t.Static<typeof QuotaInput>
 
-const noun = 'quotas'
+const operation = operationsOf({ noun: 'quotas' })
 const path = `${inNamespace}/quota` as const
 const params = { namespace: 'svc-default' }
 const example = {
@@ -90,11 +84,9 @@ const example = {
 
 export const getQuota = operation({
   id: 'getQuota',
-  noun,
   method: 'GET',
   path,
   allow: 'dev',
-  status: 200,
   summary: 'Show the quota of a namespace, and what is used of it',
   isDerived: true,
   response: Quota,
@@ -104,11 +96,9 @@ export const getQuota = operation({
 
 export const setQuota = operation({
   id: 'setQuota',
-  noun,
   method: 'PUT',
   path,
   allow: 'admin',
-  status: 200,
   summary: 'Set the quota of a namespace',
   description:
     'Changes only the fields that are sent. A limit below what is in use is refused. A VM over the quota waits, or is ' +

@@ -1,7 +1,7 @@
 // Runner pools on the wire: VMs that run the jobs of GitHub Actions, one each. No shape here can carry a credential outwards.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
-import { inNamespace, listOperation, operation } from '../operation.ts'
+import { inNamespace, listOperation, operationsOf } from '../operation.ts'
 import { ExpectedVersion, Flag, ResourceVersion, Timestamp } from '../records.ts'
 
 /** How runners end. */
@@ -167,6 +167,7 @@ export const RunnerJob = t.Object(
 export type RunnerJob = t.Static<typeof RunnerJob>
 
 const noun = 'runner-pools'
+const operation = operationsOf({ noun })
 const path = `${inNamespace}/runnerpools` as const
 const params = { namespace: 'svc-default', runnerpool: 'ios' }
 const example = {
@@ -212,11 +213,9 @@ export const listRunnerPools = listOperation({
 
 export const getRunnerPool = operation({
   id: 'getRunnerPool',
-  noun,
   method: 'GET',
   path: `${path}/{runnerpool}`,
   allow: 'dev',
-  status: 200,
   isDerived: true,
   summary: 'Show a runner pool',
   response: RunnerPool,
@@ -253,7 +252,6 @@ export const listRunnerJobs = listOperation({
 
 export const createRunnerPool = operation({
   id: 'createRunnerPool',
-  noun,
   method: 'POST',
   path,
   allow: 'admin',
@@ -282,11 +280,9 @@ export const createRunnerPool = operation({
 
 export const updateRunnerPool = operation({
   id: 'updateRunnerPool',
-  noun,
   method: 'PUT',
   path: `${path}/{runnerpool}`,
   allow: 'admin',
-  status: 200,
   isDerived: true,
   summary: 'Change, pause or resume a runner pool',
   description: 'Omitted fields stay as they are. Jobs that run are not disturbed; new VMs are made as changed.',
@@ -302,11 +298,9 @@ export const updateRunnerPool = operation({
 
 export const drainRunnerPool = operation({
   id: 'drainRunnerPool',
-  noun,
   method: 'POST',
   path: `${path}/{runnerpool}/drain`,
   allow: 'admin',
-  status: 200,
   isDerived: true,
   summary: 'Pause a runner pool and remove its idle runners',
   description: 'Jobs that run end undisturbed. Set `paused` to false to take jobs again.',
@@ -320,11 +314,9 @@ export const drainRunnerPool = operation({
 
 export const deleteRunnerPool = operation({
   id: 'deleteRunnerPool',
-  noun,
   method: 'DELETE',
   path: `${path}/{runnerpool}`,
   allow: 'admin',
-  status: 200,
   summary: 'Delete a runner pool',
   description: 'Jobs that run end first. Then its scale set at GitHub and the pool are deleted.',
   involves: 'params.runnerpool',

@@ -1,7 +1,7 @@
 // VM configurations on the wire: named sets of deployment values.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
-import { inNamespace, listOperation, operation } from '../operation.ts'
+import { inNamespace, listOperation, operationsOf } from '../operation.ts'
 import { Architecture, ExpectedVersion, ResourceVersion, Timestamp } from '../records.ts'
 import { machineDefaults, machineFields, vmShapeFields } from './vm-shape.ts'
 
@@ -47,6 +47,7 @@ export const VmConfigUpdate = t.Object({ ...values, resourceVersion: ExpectedVer
 export type VmConfigUpdate = t.Static<typeof VmConfigUpdate>
 
 const noun = 'vm-configs'
+const operation = operationsOf({ noun })
 const path = `${inNamespace}/vmconfigs` as const
 const params = { namespace: 'svc-default', vmconfig: 'ios-build' }
 const example = {
@@ -81,11 +82,9 @@ export const listVmConfigs = listOperation({
 
 export const getVmConfig = operation({
   id: 'getVmConfig',
-  noun,
   method: 'GET',
   path: `${path}/{vmconfig}`,
   allow: 'dev',
-  status: 200,
   summary: 'Show a VM configuration',
   response: VmConfig,
   refuses: ['NotFound'],
@@ -94,7 +93,6 @@ export const getVmConfig = operation({
 
 export const createVmConfig = operation({
   id: 'createVmConfig',
-  noun,
   method: 'POST',
   path,
   allow: 'dev',
@@ -114,11 +112,9 @@ export const createVmConfig = operation({
 
 export const updateVmConfig = operation({
   id: 'updateVmConfig',
-  noun,
   method: 'PUT',
   path: `${path}/{vmconfig}`,
   allow: 'dev',
-  status: 200,
   summary: 'Replace the values of a VM configuration',
   description: 'Omitted fields get their defaults. VMs deployed from it stay as they are.',
   involves: 'params.vmconfig',
@@ -132,11 +128,9 @@ export const updateVmConfig = operation({
 
 export const deleteVmConfig = operation({
   id: 'deleteVmConfig',
-  noun,
   method: 'DELETE',
   path: `${path}/{vmconfig}`,
   allow: 'dev',
-  status: 200,
   summary: 'Delete a VM configuration',
   description: 'VMs deployed from it stay.',
   involves: 'params.vmconfig',

@@ -4,7 +4,7 @@ import { architectures } from '../architecture.ts'
 import { Status, success } from '../errors.ts'
 import { Description, Name } from '../images/image-operations.ts'
 import { Image } from '../images/images.ts'
-import { inNamespace, listOperation, operation } from '../operation.ts'
+import { inNamespace, listOperation, operationsOf } from '../operation.ts'
 import { Architecture, ExpectedVersion, Flag, Moment, ResourceVersion, Timestamp } from '../records.ts'
 import { chartsOf, MeasuredQuery } from '../service/charts.ts'
 import { VmDeployment } from './vm-deployment.ts'
@@ -129,6 +129,7 @@ const ConnectQuery = t.Object({
 })
 
 const noun = 'vms'
+const operation = operationsOf({ noun })
 const path = `${inNamespace}/vms` as const
 const params = { namespace: 'svc-default', vm: 'vm-cznfv' }
 const example = {
@@ -172,11 +173,9 @@ export const listVms = listOperation({
 
 export const getVm = operation({
   id: 'getVm',
-  noun,
   method: 'GET',
   path: `${path}/{vm}`,
   allow: 'dev',
-  status: 200,
   summary: 'Show a VM',
   response: Vm,
   refuses: ['NotFound'],
@@ -185,7 +184,6 @@ export const getVm = operation({
 
 export const deployVm = operation({
   id: 'deployVm',
-  noun,
   method: 'POST',
   path,
   allow: 'dev',
@@ -207,11 +205,9 @@ export const deployVm = operation({
 
 export const deleteVm = operation({
   id: 'deleteVm',
-  noun,
   method: 'DELETE',
   path: `${path}/{vm}`,
   allow: 'dev',
-  status: 200,
   summary: 'Delete a VM and its disk',
   involves: 'params.vm',
   past: 'deleted VM {name}',
@@ -226,11 +222,9 @@ export const deleteVm = operation({
 
 export const execVm = operation({
   id: 'execVm',
-  noun,
   method: 'POST',
   path: `${path}/{vm}/exec`,
   allow: 'dev',
-  status: 200,
   summary: 'Start, stop, suspend, resume or revert an Intel-based VM',
   description: 'Answers when done. Revert resets the disk to the image; changes are lost.',
   involves: 'params.vm',
@@ -253,11 +247,9 @@ export const execVm = operation({
 
 export const resizeVm = operation({
   id: 'resizeVm',
-  noun,
   method: 'POST',
   path: `${path}/{vm}/resize`,
   allow: 'dev',
-  status: 200,
   summary: 'Enlarge the disk of a VM and restart it',
   description:
     'Intel-based VMs: with `user` and `password`, partition and file system grow over SSH. If that ' +
@@ -298,7 +290,6 @@ const updating = {
 
 export const saveVm = operation({
   id: 'saveVm',
-  noun,
   method: 'POST',
   path: `${path}/{vm}/save`,
   allow: 'dev',
@@ -317,7 +308,6 @@ export const saveVm = operation({
 
 export const commitVm = operation({
   id: 'commitVm',
-  noun,
   method: 'POST',
   path: `${path}/{vm}/commit`,
   allow: 'dev',
@@ -338,11 +328,9 @@ export const commitVm = operation({
 
 export const extendVm = operation({
   id: 'extendVm',
-  noun,
   method: 'POST',
   path: `${path}/{vm}/extend`,
   allow: 'dev',
-  status: 200,
   summary: 'Set the lifetime of a VM',
   involves: 'params.vm',
   past: 'set the TTL of VM {name} to {ttl}',
@@ -357,11 +345,9 @@ export const extendVm = operation({
 
 export const getVmLogs = operation({
   id: 'getVmLogs',
-  noun,
   method: 'GET',
   path: `${path}/{vm}/logs`,
   allow: 'dev',
-  status: 200,
   summary: 'Show the serial console output of a VM',
   query: LogsQuery,
   produces: 'text/plain; charset=utf-8',
@@ -373,11 +359,9 @@ export const getVmLogs = operation({
 
 export const getVmCharts = operation({
   id: 'getVmCharts',
-  noun,
   method: 'GET',
   path: `${path}/{vm}/charts`,
   allow: 'dev',
-  status: 200,
   summary: 'Show what a VM uses: CPU, memory, disk, network',
   description:
     'As its node measures it from outside, for a day; nothing has to run in the guest. `cpu` is in percent of its cores. ' +
@@ -397,7 +381,6 @@ export const getVmCharts = operation({
 
 export const connectVm = operation({
   id: 'connectVm',
-  noun,
   method: 'GET',
   path: `${path}/{vm}/connect`,
   allow: 'dev',
