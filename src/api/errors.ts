@@ -1,8 +1,8 @@
-// Every refusal that crosses the wire: a Kubernetes `Status` object, and the one error class that becomes it.
+// Errors of the API: a Kubernetes `Status` object, and the one error class that becomes it.
 import * as t from 'typebox'
 import { nounOfWire } from './nouns.ts'
 
-/** Reason → HTTP code. The reason is what programs read, the message and the hint are what people read. */
+/** HTTP codes by reason. Programs read the reason; people read the message and the hint. */
 export const codes = {
   BadRequest: 400,
   Unauthorized: 401,
@@ -57,17 +57,17 @@ export interface ErrorOptions {
   readonly hint?: string
   readonly retryAfterSeconds?: number
   readonly cause?: unknown
-  /** Set by the client: what was answered by something that is not svc3, such as a proxy. */
+  /** Set by the client if the response came from another program, such as a proxy. */
   readonly foreignStatus?: number
 }
 
-/** The only error that a handler, a rule or the client throws on purpose. Anything else is a fault of ours: a 500. */
+/** The only error that handlers, rules and the client throw on purpose. Any other error is a bug and becomes a 500. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly reason: Reason
   readonly code: number
   readonly options: ErrorOptions
-  /** Set by the client from an answer: the service's own name for the request. */
+  /** Set by the client from the response: the ID of the request in the server's log. */
   readonly requestId: string | undefined
 
   constructor(reason: Reason, message: string, options: ErrorOptions = {}, requestId?: string) {
@@ -78,7 +78,7 @@ export class ApiError extends Error {
     this.requestId = requestId
   }
 
-  /** HTTP status, as users of the client know it. */
+  /** The same as `code`, under the name that users of the npm client know. */
   get status(): number {
     return this.code
   }
@@ -91,7 +91,7 @@ export class ApiError extends Error {
     return this.options.causes ?? []
   }
 
-  /** Another try may work without anybody doing anything: the service is busy, or not there for a moment. */
+  /** Whether a retry may succeed without intervention, because the service is busy or briefly unavailable. */
   get isTransient(): boolean {
     return this.reason === 'TooManyRequests' || this.reason === 'ServiceUnavailable'
   }
@@ -132,19 +132,19 @@ export function success(message: string, options: { kind: string; name: string }
   }
 }
 
-/** A name as people type it; several with commas between. In quotes: what no name can be. */
+/** One name or a comma-separated list unchanged, and text that cannot be a name in quotes. */
 const typed = (name: string): string => {
   const short = name.slice(0, 200)
   return /^[\p{L}\p{N}@._:/+-]+(, [\p{L}\p{N}@._:/+-]+)*$/u.test(short) ? short : JSON.stringify(short)
 }
 
-/** `VM demo`, `Image tools`: how a message names a record. */
+/** How a message names a record: `VM demo`, `Image tools`. */
 export const recordName = (kind: string, name: string): string => `${nounOfWire(kind)?.word ?? kind} ${typed(name)}`
 
 interface Where {
-  /** Where the record was looked for; none for what the whole cluster shares. */
+  /** Absent for records of the whole cluster. */
   readonly namespace?: string | undefined
-  /** Default: the command that lists the kind. */
+  /** Default: run the command that lists the kind. */
   readonly hint?: string
 }
 
@@ -170,22 +170,22 @@ export const alreadyExists = (
 ): ApiError =>
   new ApiError('AlreadyExists', `${recordName(kind, name)} already exists${inside(namespace)}`, { kind, name, hint })
 
-/** The cause for a field whose value can never be right. */
+/** The cause for a field whose value is never valid. */
 export const invalidField = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
 
 /** In a list of causes: the cause if the field is invalid, otherwise nothing. */
 export const invalidIf = (isInvalid: boolean, field: string, message: string): Cause[] =>
   isInvalid ? [invalidField(field, message)] : []
 
-/** One or more values that can never be right. */
+/** The error (422) for one or more values that are never valid. */
 export const invalid = (kind: string, causes: readonly Cause[], hint?: string): ApiError =>
   new ApiError('Invalid', told(causes), { kind, causes: causes.slice(0, maxCauses), ...(hint && { hint }) })
 
-/** A request that cannot be read: not JSON, a wrong type, a missing field. */
+/** The error (400) for a request that cannot be parsed: no JSON, a wrong type or a missing field. */
 export const badRequest = (causes: readonly Cause[], hint?: string): ApiError =>
   new ApiError('BadRequest', told(causes), { causes: causes.slice(0, maxCauses), ...(hint && { hint }) })
 
-/** An error is not larger than the request by much: a body may have thousands of wrong fields. */
+/** Bounds the size of the response, because a body may have thousands of wrong fields. */
 const maxCauses = 20
 
 function told(causes: readonly Cause[]): string {

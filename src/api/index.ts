@@ -1,4 +1,4 @@
-// The table: every operation of the service. Nouns are in the order in which the API document shows them.
+// The table of all operations. The order of nouns is that of the API document.
 
 import * as namespaces from './access/namespaces.ts'
 import * as registryCredentials from './access/registry-credentials.ts'
@@ -84,5 +84,5 @@ const isOperation = (entry: [string, unknown]): boolean => {
 
 export const operations = Object.fromEntries(Object.entries(nouns).filter(isOperation)) as unknown as OperationTable
 export const allOperations: readonly Operation[] = Object.values(operations)
-/** Those of the API document: what only our own programs say to each other is left out. */
+/** The operations of the API document. Operations between programs of svc3 are omitted. */
 export const publishedOperations: readonly Operation[] = allOperations.filter((each) => !each.isUnpublished)

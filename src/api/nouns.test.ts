@@ -1,4 +1,4 @@
-// The table of nouns agrees with the operations and the collections.
+// The table of nouns agrees with the table of operations.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { allOperations } from './index.ts'

@@ -1,5 +1,5 @@
-// What an operation is: one value that server, client, command line, API document and tests all point at.
-// An operation without a permission, a summary or an example does not compile; neither does one without a handler.
+// An operation of the API is one value. Server, client, command line, API document and tests derive from it. An operation
+// without a permission, a summary, an example or a handler does not compile.
 import * as t from 'typebox'
 import type { Reason } from './errors.ts'
 
@@ -19,55 +19,54 @@ export interface Operation {
   readonly path: string
   readonly allow: Allow
   readonly status: number
-  /** Other successes than `status`, with what they mean. */
+  /** What other statuses than `status` mean. */
   readonly also?: { readonly [status: number]: string }
   readonly summary: string
   readonly description?: string
   readonly query?: t.TSchema
   readonly body?: t.TSchema
-  /** Clients may leave the body out altogether. */
+  /** Clients may omit the body. */
   readonly bodyIsOptional?: true
-  /** Bodies that are not JSON: the parts of a form, each under its name in the schema, or an upload that has no form. */
+  /** For bodies other than JSON: a form whose parts have the names of the schema, or an upload without a form. */
   readonly consumes?: 'multipart/form-data' | 'application/octet-stream'
   readonly response: t.TSchema
-  /** Set on lists: filters, paging, ETag and watch come with it. */
+  /** The schema of the items of a list, which has filters, paging, ETag and watch. */
   readonly item?: t.TSchema
-  /** Set on lists that are made for each answer, of such items: filters, paging and ETag come with it, but no watch. */
+  /** The schema of the items of a list that is computed for each request, which has filters, paging and ETag, but no watch. */
   readonly madeOf?: t.TSchema
   /**
-   * Set on changes: where the request or its answer names what it changes, as a path (`params.namespace`, `body.server`).
-   * Every change with it becomes an event.
+   * Set on changes: which field of the request or response names the changed record (`params.namespace`, `body.server`).
+   * Calls of such operations become events.
    */
   readonly involves?: `params.${string}` | `body.${string}` | `answer.${string}`
-  /** The kind of what it changes, where that is not the noun; by the answer, where that alone tells. */
+  /** The kind of the changed record if it is not the noun, if necessary from the response. */
   readonly involvesKind?: string | ((answer: unknown) => string)
   /**
-   * Set on changes: what follows the caller's name in the event ("admin deleted VM w1"). `{name}` is what it changes, `{kind}`
-   * its kind in a sentence; other placeholders are fields of the request or its answer. By `command` where one operation
-   * has several.
+   * Set on changes: what follows the caller's name in the event ("admin deleted VM w1"). `{name}` and `{kind}` stand for the
+   * changed record, other placeholders for fields of the request or response. By `command` if the operation has several.
    */
   readonly past?: string | { readonly [command: string]: string }
-  /** Fields of the request that an event tells besides, none of them secret. */
+  /** Other fields of the request that the event includes. They must not be secret. */
   readonly tells?: readonly string[]
-  /** The answer carries a secret: it is never kept, so an Idempotency-Key has no effect. */
+  /** The response has a secret and is never stored, so an Idempotency-Key has no effect. */
   readonly secretAnswer?: true
-  /** Said again it changes nothing: no answer is kept for its Idempotency-Key. */
+  /** A repeated call changes nothing, so no response is stored for its Idempotency-Key. */
   readonly isIdempotent?: true
-  /** Answers that are not JSON. */
+  /** The content type of responses other than JSON. */
   readonly produces?: string
-  /** The answer tells more than its record does: its version does not stand for it. */
+  /** The response has more than the record, so the version of the record is no ETag for it. */
   readonly isDerived?: true
-  /** The answer goes on: the handler returns lines or bytes as they come. */
+  /** The handler streams lines or bytes. */
   readonly isStream?: true
-  /** The answer is a file: `Range`, `Content-Length` and `HEAD` come with it. The handler says where its bytes are. */
+  /** The response is a file with `Range`, `Content-Length` and `HEAD`. The handler returns where its bytes are. */
   readonly isDownload?: true
-  /** The request is a file, streamed to the handler: the name of its part in a form, or the whole body. */
+  /** The request is a file that is streamed to the handler: the part of a form with this name, or the whole body. */
   readonly isUpload?: string
-  /** A WebSocket: the handler gets the connection. */
+  /** The operation opens a WebSocket, which the handler gets. */
   readonly isUpgrade?: true
-  /** Spoken between our own programs; not in the API document. */
+  /** Used between programs of svc3 only, and not in the API document. */
   readonly isUnpublished?: true
-  /** Refusals of its own, beyond those of every operation. */
+  /** Refusals other than those that every operation may return. */
   readonly refuses: readonly Reason[]
   readonly example: {
     readonly params?: { readonly [name: string]: string }
@@ -88,7 +87,7 @@ export const operationsOf =
 
 export const operation = operationsOf({})
 
-/** Query of every list. Sent as text, so that a wrong number is refused with a field name and not by coercion. */
+/** The query of every list. */
 export const ListQuery = t.Object({
   limit: t.Optional(
     t.Integer({ minimum: 1, maximum: 1000, description: 'Maximum number of items; `continue` gets the next page' }),
@@ -101,10 +100,10 @@ export const ListQuery = t.Object({
 })
 export type ListQuery = t.Static<typeof ListQuery>
 
-/** Query of lists that are made for each answer (`madeOf`). */
+/** The query of lists that are computed for each request (`madeOf`). */
 export const MadeListQuery = t.Pick(ListQuery, ['limit', 'continue', 'labelSelector', 'fieldSelector'])
 
-/** `continue` of the answers of all lists. */
+/** The field `continue` of all list responses. */
 export const Continue = t.Optional(t.String({ description: 'There are more items: pass this value' }))
 
 interface ListInput {
@@ -118,7 +117,7 @@ interface ListInput {
   readonly example: { readonly params?: { readonly [name: string]: string }; readonly item: unknown }
 }
 
-/** A list: `{"items":[…]}`, watchable, pageable, with filters. */
+/** Declares a list of records: `{"items":[…]}`, with filters, paging and watch. */
 export function listOperation<const L extends ListInput>(list: L) {
   const { params, item } = list.example
   return {
@@ -147,7 +146,6 @@ export type ResponseOf<O extends Operation> = t.Static<O['response']>
 export type ItemOf<O extends Operation> = O extends { item: infer I extends t.TSchema } ? t.Static<I> : never
 export type MadeItemOf<O extends Operation> = O extends { madeOf: infer I extends t.TSchema } ? t.Static<I> : never
 
-/** Names of the parameters in a path, in order. */
 export const paramNames = (path: string): string[] =>
   [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string)
 

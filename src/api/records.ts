@@ -1,4 +1,4 @@
-// Pieces that records of several kinds share.
+// Schemas that records of several kinds share.
 import * as t from 'typebox'
 import { architectures } from './architecture.ts'
 
@@ -8,13 +8,13 @@ export const ExpectedVersion = t.Optional(
 )
 export const Timestamp = t.String({ format: 'date-time', description: 'RFC 3339, UTC, seconds' })
 
-/** Where durations count. */
+/** More precise than `Timestamp`, to compute durations. */
 export const Moment = t.String({ format: 'date-time', description: 'RFC 3339, UTC, milliseconds' })
 
 export const Architecture = t.Enum(architectures, { description: 'arm64: Apple silicon. amd64: Intel' })
 
 export const Flag = (description: string) => t.Optional(t.Boolean({ description }))
 
-/** How an image is written into a registry: ours, or as tart does. */
+/** The formats of images in registries: that of svc3, and that of tart. */
 export const pushFormats = ['svc3', 'tart'] as const
 export type PushFormat = (typeof pushFormats)[number]

@@ -1,10 +1,10 @@
-// Read your own writes over several servers that share a store.
+// Headers for reading your own writes from several servers that share a store.
 
 /**
- * In answers of such servers: everything up to this revision is in it. Sent with the next request, to whichever of them,
- * it is the least that the next answer has.
+ * In responses: the revision up to which the response is complete. A client sends it with its next request, and the
+ * response to that is complete up to at least this revision, whichever server answers.
  */
 export const revisionHeader = 'svc3-revision'
 
-/** In answers while the store does not answer: what is in them may be this many seconds old, and is nowhere newer. */
+/** In responses while the store is unreachable: the age in seconds of the latest data that any server has. */
 export const readAgeHeader = 'svc3-read-age'

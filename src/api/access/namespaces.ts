@@ -1,4 +1,4 @@
-// Namespaces on the wire: the scope of every other resource.
+// Namespaces: the scope of most other resources.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
 import { base, inNamespace, listOperation, operationsOf } from '../operation.ts'

@@ -1,4 +1,4 @@
-// Registry credentials on the wire (docs/spec.md R15–R20). No shape here can carry a password outwards.
+// Registry credentials (docs/spec.md R15–R20). No response schema has a field for the password.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operationsOf } from '../operation.ts'

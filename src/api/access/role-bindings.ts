@@ -1,4 +1,4 @@
-// Role bindings on the wire: who has a role in a namespace.
+// Role bindings: who has a role in a namespace.
 import * as t from 'typebox'
 import { Continue, inNamespace, listOperation, MadeListQuery, operationsOf } from '../operation.ts'
 import { ExpectedVersion, ResourceVersion } from '../records.ts'
@@ -38,7 +38,7 @@ const RoleBinding = t.Object(
 )
 export type RoleBinding = t.Static<typeof RoleBinding>
 
-/** Not a stored list of records but the content of one: it has no watch. */
+/** The content of one record and not a list of records, so it has no watch. */
 const Subjects = t.Object({ items: t.Array(Subject), continue: Continue }, { title: 'Subjects' })
 
 const noun = 'role-bindings'

@@ -1,4 +1,4 @@
-// Service accounts on the wire: how CI systems use the service. Their tokens are shown once and stored nowhere.
+// Service accounts, with which CI systems use the service. Their tokens are returned once and never stored.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operationsOf } from '../operation.ts'

@@ -1,4 +1,4 @@
-// Tokens of users on the wire: a token of the identity provider is exchanged for one of the service.
+// Logging in: a token of the identity provider is exchanged for a token of the service.
 import * as t from 'typebox'
 import { base, operation } from '../operation.ts'
 import { Timestamp } from '../records.ts'

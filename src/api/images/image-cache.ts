@@ -1,4 +1,4 @@
-// Copies of images on nodes: which node has which, and which are to be there before somebody deploys from them.
+// Copies of images on nodes, and which of them users have requested ahead of a deployment.
 import * as t from 'typebox'
 import { Continue, inNamespace, listOperation, MadeListQuery, operationsOf } from '../operation.ts'
 import { Architecture, Flag, ResourceVersion, Timestamp } from '../records.ts'
@@ -72,33 +72,33 @@ const NodeResult = t.Object(
 export type NodeResult = t.Static<typeof NodeResult>
 const NodeResults = t.Object({ items: t.Array(NodeResult) }, { title: 'NodeResults' })
 
-/** What a node says of one copy of an image. */
+/** The state of one copy, as the agent of its node reports it. */
 export const CopyReport = t.Object({
-  /** The digest of the manifest, or `recipe:` and the name of it. */
+  /** The digest of the manifest, or `recipe:` and the name of the recipe. */
   key: t.String({ minLength: 1, maxLength: 300 }),
   state: t.Enum(['Fetching', 'Ready', 'Failed']),
   percent: t.Optional(t.Integer({ minimum: 0, maximum: 100 })),
-  /** What it takes on the disk. */
+  /** Bytes on the disk of the node. */
   bytes: t.Optional(t.Integer({ minimum: 0 })),
   usedAt: t.Optional(Timestamp),
   problem: t.Optional(t.String({ maxLength: 1_024 })),
-  /** From a registry: where from, `host/repository@sha256:…`, and how large its disk is. */
+  /** Only for an image from a registry: its reference, `host/repository@sha256:…`, and the size of its disk. */
   pulled: t.Optional(t.Object({ reference: t.String({ maxLength: 1_024 }), sizeBytes: t.Integer({ minimum: 0 }) })),
 })
 export type CopyReport = t.Static<typeof CopyReport>
 
-/** An image as agents are told of it. */
+/** An image, as the desired state of a node names it. */
 export const DesiredImage = t.Object({
   name: t.String(),
-  /** An image that nodes build themselves, by the name of its recipe. */
+  /** The recipe by which the node builds the image. */
   recipe: t.Optional(t.String()),
-  /** The digest of its manifest, which `getBlob` gives, as it gives every chunk that the manifest names. */
+  /** The digest of its manifest. `getBlob` returns the manifest and every chunk that it names. */
   content: t.Optional(t.String()),
-  /** In place of both: an image in a registry, `host/repository@sha256:…`, which `getVmRegistry` tells how to reach. */
+  /** In place of both: an image in a registry, `host/repository@sha256:…`. `getVmRegistry` returns its credentials. */
   reference: t.Optional(t.String()),
 })
 
-/** Images that are to be on the node, and keys of copies that are to go. */
+/** Images that the node should have, and keys of copies that it should delete. */
 export const DesiredCache = t.Object({ images: t.Array(DesiredImage), drops: t.Array(t.String()) })
 export type DesiredCache = t.Static<typeof DesiredCache>
 
@@ -228,7 +228,7 @@ export const removeCachedImage = removal({
   example: { params, body: { all: true }, response: removed },
 })
 
-/** As clients of 3.6 send it. */
+/** The form of clients of Orka 3.6. */
 export const removeFromImageCache = removal({
   id: 'removeFromImageCache',
   path: `${inNamespace}/imagecache/remove`,

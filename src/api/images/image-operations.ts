@@ -1,11 +1,11 @@
-// Schemas that the operations of images and ISOs share.
+// Schemas shared by images and ISOs.
 import * as t from 'typebox'
 import { Continue } from '../operation.ts'
 import { Architecture, ExpectedVersion, ResourceVersion, Timestamp } from '../records.ts'
 
 const imageStates = ['Ready', 'Updating', 'Failed'] as const
 export const firmwares = ['bios', 'uefi'] as const
-/** Which guest a disk holds: hosts give a macOS guest on Intel another machine than any other. */
+/** The guest system of a disk. On Intel, hosts run macOS in another virtual machine than other guests. */
 export const guestSystems = ['macos', 'linux', 'other'] as const
 const sourceTypes = ['local', 'remote', 'vm', 'generated', 'userUpload'] as const
 
@@ -30,7 +30,7 @@ const ImageVersion = t.Object(
   { title: 'ImageVersion' },
 )
 
-/** What a record of either kind shows. */
+/** The fields of an image or an ISO. */
 export const imageFields = {
   name: t.String(),
   description: t.String(),

@@ -1,4 +1,4 @@
-// Images on the wire. They belong to the cluster: every namespace sees the same ones.
+// Images. They belong to the cluster, so every namespace has the same ones.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operationsOf } from '../operation.ts'
@@ -184,7 +184,7 @@ export const restoreImage = operation({
   allow: 'dev',
   summary: 'Restore an earlier version of an image',
   description:
-    'What an earlier version was becomes the next version; those between stay in the list. New VMs are deployed from it, existing ' +
+    'The content of an earlier version becomes the next version; versions in between stay in the list. New VMs are deployed from it, existing ' +
     'VMs stay as they are. The content of the 5 versions before the current one is kept. Requires the permission to commit to the image: for a protected image, an administrator.',
   involves: 'params.image',
   past: 'restored version {version} of image {name}',

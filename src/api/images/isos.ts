@@ -1,4 +1,4 @@
-// ISOs on the wire. They belong to the cluster: every namespace sees the same ones.
+// ISOs. They belong to the cluster, so every namespace has the same ones.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operationsOf } from '../operation.ts'

@@ -1,4 +1,4 @@
-// Images that the configured remotes have, and pulling them.
+// Images of the configured remotes, and how to pull them.
 import { inNamespace, MadeListQuery, operationsOf } from '../operation.ts'
 import { PullInput, pulledExample, RemoteItem, RemoteItems } from './image-operations.ts'
 import { Image } from './images.ts'

@@ -1,4 +1,4 @@
-// ISOs that the configured remotes have, and pulling them.
+// ISOs of the configured remotes, and how to pull them.
 import { inNamespace, MadeListQuery, operationsOf } from '../operation.ts'
 import { PullInput, pulledExample, RemoteItem, RemoteItems } from './image-operations.ts'
 import { Iso } from './isos.ts'

@@ -1,5 +1,5 @@
-// Resumable uploads: begun with what is known about the file, continued by offset, finished as an image or an ISO. Only its
-// owner sees an upload, and it expires after a day without a change.
+// Resumable uploads of images and ISOs. A client begins one with the size of the file, sends bytes from an offset, and
+// finishes it. Only its owner sees an upload, and it expires after a day without progress.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
 import { inNamespace, operationsOf } from '../operation.ts'

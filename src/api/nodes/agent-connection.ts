@@ -1,18 +1,19 @@
-// The connection that an agent keeps, a WebSocket whose messages are lines of JSON: those of its stream down, calls of
-// operations up, their answers down. Beside it are requests: to join, for tokens and content, and where none is open.
+// The WebSocket that an agent keeps open to the server. Each message is a line of JSON. The server sends the desired state
+// and answers to calls; the agent sends calls of operations. Agents use plain HTTP requests to join, for tokens and content,
+// and while they have no connection.
 import * as t from 'typebox'
 import { base, type Operation, operation } from '../operation.ts'
 
-/** A line up. */
+/** A call of an operation by an agent. */
 export interface AgentCall {
-  /** Of the agent's choosing; the answer has it too. */
+  /** Chosen by the agent and repeated in the answer. */
   readonly id: number
-  /** Its id in the table. */
+  /** The id of the operation. */
   readonly operation: string
   readonly body?: unknown
 }
 
-/** A line down, beside the messages of the stream: what an HTTP request would have been answered. */
+/** The answer to a call: what an HTTP response would contain. */
 export interface AgentAnswer {
   readonly type: 'ANSWER'
   readonly id: number
@@ -21,14 +22,17 @@ export interface AgentAnswer {
   readonly retryAfterSeconds?: number
 }
 
-/** Whether it may be called by a line: said twice it changes nothing more, and it is all in its body. */
+/** Whether agents may call the operation over their connection: it is idempotent, and all of its input is in the body. */
 export const isCallable = ({ allow, isIdempotent, path, method, isUpload }: Operation): boolean =>
   allow === 'agent' && isIdempotent === true && method === 'POST' && !isUpload && !path.includes('{')
 
-/** On every answer in place of a WebSocket, refusals included: the Upgrade got here. For who looks whether a proxy passes it. */
+/**
+ * Set on every response to an Upgrade request that does not open a WebSocket. Its presence proves that proxies on the way
+ * pass the Upgrade header.
+ */
 export const upgradeHeader = 'svc3-upgrade'
 
-/** In characters. Longer ones go by HTTP, where what is too long is refused by itself; here it ends the connection. */
+/** In characters. Longer calls use HTTP, where only the request is refused; on the connection they would end it. */
 export const longestCall = 2 ** 18
 
 export const connectAgent = operation({

@@ -1,5 +1,5 @@
-// What agents and the server say to each other. Not for other clients, and not in the API document.
-// An agent reaches the server, never the other way round: it joins once, keeps one connection open, and reports on it.
+// The protocol between agents and the server, which is not in the API document. Only agents open connections: an agent joins
+// once, keeps one connection open and reports over it.
 
 import * as t from 'typebox'
 import { DesiredCache, DesiredImage } from '../images/image-cache.ts'
@@ -15,21 +15,21 @@ import { NodeReport } from './node-report.ts'
 const Name = t.String({ minLength: 1, maxLength: 256 })
 const Port = t.Integer({ minimum: 1, maximum: 65_535 })
 
-/** What the server wants of a VM on the agent's node. */
+/** The desired state of a VM on the agent's node. */
 export const DesiredVm = t.Object(
   {
     name: Name,
     namespace: Name,
     uid: Name,
-    /** Grows with every change; a report says up to which one was done. */
+    /** Incremented with every change. Reports name the last generation that was carried out. */
     generation: t.Integer(),
-    /** Up to which one the node has reported that it was done; it may not have come to write that down itself. */
+    /** The last generation that the node reported. The node may have crashed before it stored that itself. */
     fulfilled: t.Optional(t.Integer()),
     /** The revision of the record that this generation was read from. */
     revision: t.String(),
-    /** deleted: nothing of it may be left. */
+    /** `deleted`: nothing of the VM may remain. */
     power: t.Enum(['running', 'stopped', 'suspended', 'deleted']),
-    /** Grows with every revert: a disk of an older one is replaced by a new one from the image. */
+    /** Incremented with every revert. A disk of an older generation is replaced by a new one from the image. */
     diskGeneration: t.Integer(),
     diskGb: t.Optional(t.Integer()),
     architecture: Architecture,
@@ -45,23 +45,23 @@ export const DesiredVm = t.Object(
     ...machineFields,
     /** The digest of the manifest of the ISO. */
     isoContent: t.Optional(t.String()),
-    /** It may run while its image is still on its way. Absent: it waits for all of it. */
+    /** Whether the VM may start before all of its image is on the node. Default: it waits. */
     imageStart: t.Optional(t.Enum(imageStarts)),
-    /** Boots from the disk though the image carries memory. */
+    /** Whether to boot from the disk although the image has memory. */
     isCold: t.Optional(t.Boolean()),
-    /** It waits in a pool: no VM has it yet. */
+    /** Whether this is a pool slot that no VM has taken. */
     isSlot: t.Optional(t.Boolean()),
-    /** Of one that waits: it is ready when this passes in its guest's shell. */
+    /** Only for a pool slot: it is ready once this command succeeds in the guest's shell. */
     readyCommand: t.Optional(t.String()),
-    /** The slot that this VM takes over, if it is there still. */
+    /** The uid of the slot that this VM takes over, if the slot still exists. */
     slot: t.Optional(Name),
-    /** What is to be frozen of it, or was and has not come to the server yet. */
+    /** Captures to take, or taken and not delivered to the server yet. */
     captures: t.Optional(t.Array(DesiredCapture)),
     metadata: t.Record(t.String(), t.String()),
-    /** What every guest may read of itself beside its metadata. */
+    /** Facts about the VM that the guest can read with its metadata. */
     facts: t.Record(t.String(), t.String()),
     userdata: t.Optional(t.String()),
-    /** Intel: grow partition and file system through SSH once the disk has grown. Sent once, kept nowhere. */
+    /** Only for Intel: the login to grow partition and file system over SSH after a resize. Sent once and never stored. */
     growth: t.Optional(t.Object({ user: t.String(), password: t.String() })),
   },
   { title: 'DesiredVm' },
@@ -69,30 +69,30 @@ export const DesiredVm = t.Object(
 export type DesiredVm = t.Static<typeof DesiredVm>
 
 /**
- * Lines of the stream. HELLO: all VMs that this node should have; whatever else is there goes. VM: one of them changed.
- * CACHE: other images are to be on the node.
- * DIAL: somebody wants to reach something on the node: open `tunnel` and connect it. PING: the stream is alive.
+ * What the server sends. HELLO: all VMs that the node should have; the node deletes all others. VM: one of them changed.
+ * CACHE: the images that the node should have changed. DIAL: a client wants to reach a VM or the node; open `tunnel` and
+ * connect it. PING: the connection is alive.
  */
 export const AgentMessage = t.Union(
   [
     t.Object({
       type: t.Literal('HELLO'),
       vms: t.Array(DesiredVm),
-      /** VMs of this node about which nothing can be said now: they stay as they are. */
+      /** UIDs of VMs of this node whose desired state is not known now. The node leaves them unchanged. */
       kept: t.Array(t.String()),
-      /** Which data the server speaks for, and how far it is: a node that has seen more, or other data, removes nothing. */
+      /** The server's data and its revision. A node that has seen a later revision, or other data, deletes nothing. */
       store: t.Object({
         uid: t.String(),
         revision: t.String(),
-        /** Every start of a server begins an era, from the revision that it found: data that went back show there. */
+        /** Each start of a server begins an era at the revision that it found, so that a restored backup is noticed. */
         eras: t.Array(t.Object({ uid: t.String(), since: t.String() })),
       }),
       heartbeatSeconds: t.Integer(),
-      /** For agents of alpha.28 and earlier: they call `noteAgent`, as all do by now, only where it is said. */
+      /** Agents up to 3.0.0-alpha.28 call `noteAgent` only if this is set. */
       takesNotes: t.Literal(true),
-      /** Where all nodes lose their server at once, they come back over so long. */
+      /** The period over which nodes spread their return if all of them lose their server together. */
       spreadMs: t.Integer(),
-      /** Where servers of the cluster are reached; absent where there is one. */
+      /** URLs of the servers of the cluster. Absent if there is only one. */
       servers: t.Optional(t.Array(t.String())),
       cache: DesiredCache,
     }),
@@ -102,7 +102,7 @@ export const AgentMessage = t.Union(
       type: t.Literal('DIAL'),
       tunnel: t.String(),
       uid: t.String(),
-      /** `charts`: of the VM, or with an empty `uid` of the node, as JSON. */
+      /** `charts`: measurements as JSON, of the VM or, with an empty `uid`, of the node. */
       to: t.Enum(['ssh', 'vnc', 'screenshare', 'log', 'charts']),
       follow: t.Optional(t.Boolean()),
       tail: t.Optional(t.Integer()),
@@ -114,36 +114,36 @@ export const AgentMessage = t.Union(
 )
 export type AgentMessage = t.Static<typeof AgentMessage>
 
-/** How much of the image of a VM is on its node, in bytes as they are stored, and how fast it comes, over the last seconds. */
+/** The progress of fetching a VM's image, in stored bytes. The rate is that of the last seconds. */
 const ImageArrival = t.Object({
   percent: t.Integer({ minimum: 0, maximum: 100 }),
   bytes: t.Integer(),
   totalBytes: t.Integer(),
   bytesPerSecond: t.Integer(),
-  /** Why nothing comes; absent while it does. */
+  /** Why nothing is arriving, if that is so. */
   waiting: t.Optional(t.String({ maxLength: 1_024 })),
 })
 
-/** What a VM is on its node. */
+/** The observed state of a VM. */
 export const VmReport = t.Object(
   {
     uid: Name,
     namespace: Name,
     name: Name,
-    /** The generation that was carried out, or that failed for good when `problem` is set. */
+    /** The generation that was carried out, or that failed permanently if `problem` is set. */
     generation: t.Integer(),
-    /** removed: nothing of it is left. */
+    /** `removed`: nothing of the VM remains on the node. */
     power: t.Enum([...powerStates, 'removed']),
     problem: t.Optional(t.String({ maxLength: 8_192 })),
-    /** Not a failure, but somebody should know: what happened and what to do. */
+    /** What happened and what to do, if it is not a failure. */
     warning: t.Optional(t.String({ maxLength: 8_192 })),
-    /** Taken by other programs: give it others. */
+    /** Ports of the VM that other programs use. The server chooses others. */
     portsTaken: t.Optional(t.Array(Port, { maxItems: 64 })),
     diskGb: t.Optional(t.Integer()),
-    /** Its guest answers by SSH, or has not for minutes. Absent: not known yet. */
+    /** Whether the guest answers by SSH. False after some minutes without an answer; absent before that. */
     booted: t.Optional(t.Boolean()),
     operation: t.Optional(VmOperation),
-    /** While it runs without all of its image. */
+    /** Only while the VM runs without all of its image. */
     image: t.Optional(ImageArrival),
   },
   { title: 'VmReport' },
@@ -226,7 +226,7 @@ export const issueAgentToken = operation({
   response: t.Object({
     token: t.String(),
     expiresAt: Timestamp,
-    /** Absent: the server cannot make any now. */
+    /** Absent if the server cannot sign one now. */
     certificate: t.Optional(NodeCertificate),
   }),
   refuses: ['Unauthorized'],
@@ -247,7 +247,7 @@ export const reportNode = operation({
   response: t.Object({
     name: t.String(),
     namespace: t.String(),
-    /** For a node that serves others: what the keys of their tickets are made with, by epoch. */
+    /** By epoch. With these secrets a node that serves images verifies the tickets of other nodes. */
     peerSecrets: t.Optional(t.Record(t.String(), t.String())),
   }),
   refuses: ['NotFound', 'Conflict'],
@@ -268,12 +268,12 @@ export const noteAgent = operation({
 
 const Count = t.Integer({ minimum: 0 })
 
-/** Since the agent was started. */
+/** Counters since the agent was started. */
 export const ImageFigures = t.Object({
-  /** Of guests, from images that are on their way. */
+  /** Reads of guests from images that are still being fetched. */
   reads: Count,
   readWaitMs: Count,
-  /** Content of images that was fetched, by where it came from. */
+  /** Fetched image content by source. */
   peerBytes: Count,
   serverBytes: Count,
   registryBytes: Count,
@@ -318,10 +318,10 @@ export const openTunnel = operation({
   example: { params: { tunnel: 'b3c1f0a2' }, response: '' },
 })
 
-/** How a peer is reached: by TLS, with a ticket that is good for a few minutes and for this one pair of nodes. */
+/** How to reach a peer: over TLS, with a ticket that is valid for a few minutes and for this pair of nodes. */
 export const Peer = t.Object({
   node: t.String(),
-  /** Whom its certificate has to name. */
+  /** The uid that its certificate must name. */
   uid: t.String(),
   ip: t.String(),
   port: Port,
@@ -354,7 +354,7 @@ export const findPeers = operation({
   example: { body: { content: `sha256:${'0'.repeat(64)}` }, response: { peers: [] } },
 })
 
-/** In chunks; a gigabyte at most: what comes after that is no boot. */
+/** In chunks, which is at most a gigabyte. Later reads do not belong to the boot. */
 export const longestBootOrder = 64
 const BootOrder = t.Array(t.Integer({ minimum: 0, maximum: 10_000_000 }), { maxItems: longestBootOrder })
 

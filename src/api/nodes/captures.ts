@@ -1,39 +1,39 @@
-// How what a node has frozen of a VM comes to the server, or to a registry: which content the server lacks, that
-// content, credentials, and how it went. Spoken by agents only, and not in the API document.
+// How agents deliver captures of VMs to the server or to a registry: which content the server lacks, the content itself,
+// credentials, and the result. Not in the API document.
 import * as t from 'typebox'
 import { base, operationsOf } from '../operation.ts'
 import { pushFormats, Timestamp } from '../records.ts'
 
 export const captureKinds = ['save', 'commit', 'push'] as const
 
-/** What is to be frozen of a running VM, once, whatever dies meanwhile. */
+/** A capture of a running VM, which is taken once even if agent or server restart. */
 export const DesiredCapture = t.Object(
   {
     id: t.String({ minLength: 1, maxLength: 128 }),
     kind: t.Enum(captureKinds),
-    /** Where the hypervisor can. */
+    /** Whether to include the memory, if the hypervisor can. */
     withMemory: t.Boolean(),
-    /** push: where to, `<registry_host>/<repository>/<image>:TAG`. */
+    /** Only for a push: the target, `<registry_host>/<repository>/<image>:TAG`. */
     reference: t.Optional(t.String({ maxLength: 1_024 })),
-    /** push: how it is written there, `svc3` when left out. */
+    /** Only for a push: the format of the image. Default: `svc3`. */
     format: t.Optional(t.Enum([...pushFormats])),
-    /** push: when it was requested. */
+    /** Only for a push: the time of the request. */
     createdAt: t.Optional(Timestamp),
   },
   { title: 'DesiredCapture' },
 )
 export type DesiredCapture = t.Static<typeof DesiredCapture>
 
-/** How a registry is reached, and as whom; without credentials, as nobody. To use, and to forget. */
+/** How to reach a registry. Without credentials, access is anonymous. Agents never store this. */
 export const RegistryLogin = t.Object(
   {
-    /** With its scheme. */
+    /** The URL, with scheme. */
     server: t.String(),
     credentials: t.Optional(t.Object({ username: t.String(), password: t.String() })),
     allowInsecure: t.Boolean(),
-    /** Which addresses beside public ones may be connected to. */
+    /** Which addresses other than public ones the agent may connect to. */
     policy: t.Object({ allowPrivate: t.Boolean(), allowLoopback: t.Boolean() }),
-    /** An authority to trust beside the usual ones, in PEM. */
+    /** An additional certificate authority to trust, in PEM. */
     ca: t.Optional(t.String()),
   },
   { title: 'RegistryLogin' },
@@ -100,11 +100,11 @@ export const reportCapture = operation({
   body: t.Object({
     percent: t.Integer({ minimum: 0, maximum: 100 }),
     bytes: t.Integer({ minimum: 0 }),
-    /** push: what is being done, of how much, and how much the registry had already. Others: what it waits for. */
+    /** The current step of a push; for a save or commit, what it waits for. */
     phase: t.Optional(t.String({ maxLength: 256 })),
     bytesTotal: t.Optional(t.Integer({ minimum: 0 })),
     bytesSkipped: t.Optional(t.Integer({ minimum: 0 })),
-    /** push: why the registry is waited for, and how long it is to the next try. */
+    /** Only for a push: why it waits for the registry, and for how long. */
     waiting: t.Optional(t.Object({ problem: t.String(), nextTryMs: t.Integer({ minimum: 0 }) })),
     problem: t.Optional(t.String({ minLength: 1, maxLength: 8_192 })),
   }),

@@ -1,13 +1,13 @@
-// How a node gets another key: its agent asks, by the word of the key that it has; and what it gets for the one that it
-// has. Not in the API document.
+// The key of a node: how its agent replaces it, signing with the current one, and the certificate that the server issues
+// for it. Not in the API document.
 import * as t from 'typebox'
 import { base, operation } from '../operation.ts'
 import { Timestamp } from '../records.ts'
 
-/** With every token, for the key that asked for it: what the node shows to other nodes, and judges theirs by. PEM. */
+/** Issued with every token, for the key that requested it, in PEM. Nodes use it to authenticate each other. */
 export const NodeCertificate = t.Object({
   certificate: t.String(),
-  /** The cluster's own, which vouches for all of its nodes. */
+  /** The authority of the cluster, which signs the certificates of all of its nodes. */
   authority: t.String(),
 })
 export type NodeCertificate = t.Static<typeof NodeCertificate>

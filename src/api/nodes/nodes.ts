@@ -1,4 +1,4 @@
-// Nodes on the wire: the hosts that VMs run on. A node belongs to one namespace.
+// Nodes: the hosts of VMs. A node belongs to one namespace.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
 import { base, inNamespace, listOperation, operationsOf } from '../operation.ts'

@@ -1,4 +1,4 @@
-// What servers of one cluster say to each other. Not for other clients, and not in the API document.
+// The protocol between the servers of a cluster, which is not in the API document.
 import * as t from 'typebox'
 import { base, operationsOf } from '../operation.ts'
 import { AgentMessage } from './agent.ts'
@@ -8,7 +8,7 @@ const path = `${base}/servers` as const
 const Name = t.String({ minLength: 1, maxLength: 256 })
 const Digest = t.String({ maxLength: 100 })
 
-/** Set on a request that another server passed on, with that server's id: it is answered here, or not at all. */
+/** Has the id of the server that forwarded a request. A forwarded request is not forwarded again. */
 export const passedOnHeader = 'x-svc3-passed-on-by'
 
 export const tellNode = operation({
@@ -17,9 +17,9 @@ export const tellNode = operation({
   method: 'POST',
   path: `${path}/tell`,
   allow: 'server',
-  summary: 'Tell a node something over the stream that this server holds',
+  summary: 'Send a message to a node over its connection to this server',
   body: t.Object({ node: Name, message: AgentMessage }),
-  response: t.Object({ isTold: t.Boolean({ description: 'Whether its stream is here' }) }),
+  response: t.Object({ isTold: t.Boolean({ description: 'Whether the node is connected to this server' }) }),
   example: { body: { node: 'mini-arm-13', message: { type: 'PING' } }, response: { isTold: false } },
 })
 
@@ -29,7 +29,7 @@ export const noteSeenNodes = operation({
   method: 'POST',
   path: `${path}/seen`,
   allow: 'server',
-  summary: 'Say which nodes were heard of, whose streams this server holds',
+  summary: 'Report which nodes of this server are connected to the caller',
   body: t.Object({ nodes: t.Array(Name, { maxItems: 10_000 }) }),
   response: t.Object({}),
   example: { body: { nodes: ['mini-arm-13'] }, response: {} },
@@ -41,7 +41,7 @@ export const passGrowth = operation({
   method: 'POST',
   path: `${path}/growth`,
   allow: 'server',
-  summary: 'Pass on by what a file system may be grown, ahead of the desired',
+  summary: 'Forward the login for growing a file system',
   body: t.Object({
     uid: Name,
     generation: t.Integer(),
@@ -61,13 +61,18 @@ export const tellRevision = operation({
   method: 'POST',
   path: `${path}/revision`,
   allow: 'server',
-  summary: 'Say at which revision the store is now; if it does not answer, what this server was handed of it',
-  body: t.Object({ after: t.String({ maxLength: 20, description: 'What the other server was handed ends here' }) }),
+  summary:
+    'Show the revision of the store or, if it does not respond, the latest changes that this server has received',
+  body: t.Object({
+    after: t.String({ maxLength: 20, description: 'Revision up to which the caller has received changes' }),
+  }),
   response: t.Object({
     rev: t.String(),
-    isAway: t.Boolean({ description: 'Whether the store does not answer this server: the revision is its own then' }),
+    isAway: t.Boolean({
+      description: 'Whether the store does not respond to this server, so that the revision is what it has received',
+    }),
     changes: t.Optional(
-      t.Array(t.Unknown(), { description: 'All between the two; missing when this server does not remember that far' }),
+      t.Array(t.Unknown(), { description: 'All changes in between; absent if this server no longer has them' }),
     ),
   }),
   example: { body: { after: '4710' }, response: { rev: '4711', isAway: false } },
@@ -79,7 +84,7 @@ export const openServerTunnel = operation({
   path: `${path}/tunnels/{node}/{tunnel}`,
   allow: 'server',
   status: 101,
-  summary: 'Bring a node that came to another server for a tunnel of this one',
+  summary: 'Forward the tunnel of a node that connected to another server',
   isUpgrade: true,
   response: t.String(),
   refuses: ['NotFound'],
@@ -92,7 +97,7 @@ export const findServerBlobs = operation({
   method: 'POST',
   path: `${path}/blobs`,
   allow: 'server',
-  summary: 'Find out which content this server has',
+  summary: 'List the content that this server has',
   body: t.Object({ digests: t.Array(Digest, { maxItems: 5_000 }) }),
   response: t.Object({ found: t.Array(t.Object({ digest: Digest, bytes: t.Integer() })) }),
   example: { body: { digests: [`sha256:${'0'.repeat(64)}`] }, response: { found: [] } },
@@ -103,8 +108,8 @@ export const getServerBlob = operation({
   method: 'GET',
   path: `${path}/blobs/{digest}`,
   allow: 'server',
-  also: { 206: 'A part of it, as `Range` asked for' },
-  summary: 'Read a manifest or a chunk of an image that this server has',
+  also: { 206: 'The requested range' },
+  summary: 'Read a manifest or a chunk of an image from this server',
   produces: 'application/octet-stream',
   isDownload: true,
   response: t.String(),

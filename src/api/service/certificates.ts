@@ -1,4 +1,4 @@
-// The certificate of the API on the wire. The private key goes in and never comes out.
+// The HTTPS certificate of the API. The private key can be uploaded and is never returned.
 import * as t from 'typebox'
 import { base, operationsOf } from '../operation.ts'
 import { Timestamp } from '../records.ts'

@@ -1,4 +1,4 @@
-// Charts: of the cluster, from what its servers remember; of a VM and of a node, from what its agent measures.
+// Charts of the cluster, which its servers record, and of VMs and nodes, which agents measure.
 import * as t from 'typebox'
 import { base, operation } from '../operation.ts'
 
@@ -14,7 +14,7 @@ const clusterCharts = [
 ] as const
 const units = ['1', 's', 'B/s', 'B', '%'] as const
 
-/** Series of numbers, each under one of these names. */
+/** The schema of series with these names. */
 export const chartsOf = <const N extends string>(title: string, names: readonly N[]) =>
   t.Object(
     {
@@ -37,7 +37,7 @@ export const chartsOf = <const N extends string>(title: string, names: readonly 
 export const Charts = chartsOf('Charts', clusterCharts)
 export type Charts = t.Static<typeof Charts>
 
-/** What an agent measures, of a VM or of its host: kept by it for a day. */
+/** Agents keep their measurements for a day. */
 export const MeasuredQuery = t.Object({
   minutes: t.Optional(
     t.Integer({

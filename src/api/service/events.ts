@@ -1,4 +1,4 @@
-// Events on the wire: what was changed, by whom, with which outcome.
+// Events: what was changed, by whom and with which outcome.
 import * as t from 'typebox'
 import { inNamespace, ListQuery, listOperation, type Operation } from '../operation.ts'
 import { ResourceVersion, Timestamp } from '../records.ts'

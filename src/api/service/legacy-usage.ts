@@ -1,4 +1,4 @@
-// Who still calls paths of the 2.4.x API: so that an administrator sees when the gateway can be switched off.
+// Callers of the 2.4.x API, so that an administrator sees when the gateway can be switched off.
 import * as t from 'typebox'
 import { base, operation } from '../operation.ts'
 import { Timestamp } from '../records.ts'

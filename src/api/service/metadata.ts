@@ -1,4 +1,4 @@
-// Labels and annotations that clients keep with a record, as those of Kubernetes do.
+// Labels and annotations of records, as in Kubernetes.
 import * as t from 'typebox'
 import { inNamespace, operation } from '../operation.ts'
 import { ExpectedVersion, ResourceVersion } from '../records.ts'

@@ -1,4 +1,4 @@
-// The service about itself: what a client needs before it logs in, probes, metrics, the API document.
+// Information about the service: what clients need before they log in, probes, metrics and the API document.
 import * as t from 'typebox'
 import { base, operationsOf } from '../operation.ts'
 

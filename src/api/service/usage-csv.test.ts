@@ -1,4 +1,4 @@
-// Usage as CSV.
+// Escaping and columns of usage as CSV.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { usageCsv } from './usage-csv.ts'

@@ -1,4 +1,4 @@
-// Usage as a table for spreadsheets: RFC 4180, and no cell that one of them would run as a formula.
+// Usage as CSV (RFC 4180). Cells that a spreadsheet would run as a formula are escaped.
 import type { Usage } from './usage.ts'
 
 const columns = ['day', 'namespace', 'owner', 'vms', 'vmHours', 'coreHours', 'queueSeconds'] as const

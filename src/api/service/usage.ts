@@ -1,4 +1,4 @@
-// What VMs used, by day, owner and namespace.
+// Usage of VMs by day, owner and namespace.
 import * as t from 'typebox'
 import { Continue, inNamespace, MadeListQuery, operationsOf } from '../operation.ts'
 
@@ -10,9 +10,9 @@ export const Usage = t.Object(
     namespace: t.String(),
     owner: t.String(),
     vms: t.Integer({ description: 'VMs that got a node on this day' }),
-    vmHours: t.Number({ description: 'From a node to the end, stopped VMs included: they keep their place' }),
-    coreHours: t.Number({ description: 'The same times the cores of each' }),
-    queueSeconds: t.Number({ description: 'How long VMs waited for a node, summed up, on the day when that ended' }),
+    vmHours: t.Number({ description: 'From placement to the end, including stopped VMs' }),
+    coreHours: t.Number({ description: 'VM hours multiplied by cores' }),
+    queueSeconds: t.Number({ description: 'Total time that VMs waited for a node, on the day when the wait ended' }),
   },
   { title: 'Usage' },
 )

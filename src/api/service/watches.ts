@@ -1,8 +1,8 @@
-// Many watches on one connection: browsers allow a page few connections, and a page shows many lists.
+// Several watches over one connection, because browsers limit connections and a page shows several lists.
 import * as t from 'typebox'
 import { base, operation } from '../operation.ts'
 
-/** What a client says: begin a watch under a number of its own, or end it. */
+/** What a client sends: begin a watch under a number of its choice, or end it. */
 export const WatchMessage = t.Union([
   t.Object(
     {

@@ -1,4 +1,4 @@
-// Where a deployment would go, before it is made.
+// Estimates of where a VM would be placed, without deploying it.
 import * as t from 'typebox'
 import { inNamespace, operation } from '../operation.ts'
 import { VmDeployment } from './vm-deployment.ts'
@@ -16,7 +16,7 @@ export const VmEstimate = t.Object(
     spaceUsed: t.Optional(t.String({ description: 'Download size for a node without the image, such as `24G`' })),
     imageProblem: t.Optional(t.String({ description: 'Why the registry did not answer; the rest ignores the image' })),
     overQuota: t.Optional(t.String({ description: 'Why it would wait for the quota of the namespace' })),
-    warm: t.Optional(t.String({ description: 'Pool that it would take a warm VM of' })),
+    warm: t.Optional(t.String({ description: 'Pool that would provide a warm VM' })),
     hasImage: t.Boolean({ description: 'The node already has the image' }),
     message: t.String({ description: 'Where it would run, or why nowhere' }),
     nodes: t.Array(NodeVerdict, {

@@ -1,12 +1,12 @@
-// Pools on the wire: VMs that are booted ahead of requests, and handed out to those that match.
+// Pools of warm VMs, which are booted ahead of requests and handed out to those that match.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operationsOf } from '../operation.ts'
 import { ExpectedVersion, ResourceVersion, Timestamp } from '../records.ts'
 
-/** How slots fail, which is a reason to wait before the next. */
+/** Failures of slots, after which the pool waits before it starts another. */
 const slotFailures = ['PortInUse', 'StartFailed', 'GuestEnded', 'NoAnswer'] as const
-/** Why slots go without having been handed out. */
+/** Why slots are removed without having been handed out. */
 const slotEnds = [
   ...slotFailures,
   'Evicted',
@@ -64,7 +64,7 @@ const settings = {
   minIdle: Idle('Warm VMs to keep ready'),
   maxIdle: Idle('Warm VMs above this number are removed'),
   maxAge: t.Optional(t.String({ maxLength: 64, description: 'Warm VMs are replaced after this time, such as `12h`' })),
-  paused: t.Optional(t.Boolean({ description: 'Start no warm VMs; those that are there stay' })),
+  paused: t.Optional(t.Boolean({ description: 'Start no warm VMs; existing ones stay' })),
   schedule: t.Optional(
     t.Array(t.Object({ ...ScheduleEntry.properties, timeZone: t.Optional(ScheduleEntry.properties.timeZone) }), {
       maxItems: 20,

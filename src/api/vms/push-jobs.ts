@@ -1,4 +1,4 @@
-// Push jobs on the wire: the state of a VM on its way to an OCI registry. They stay readable for an hour after their end.
+// Push jobs: pushes of VMs to OCI registries. They can be read for an hour after their end.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operationsOf } from '../operation.ts'
@@ -8,7 +8,7 @@ export const pushStatuses = ['Pending', 'Running', 'Succeeded', 'Failed', 'Cance
 
 const Bytes = t.Integer({ minimum: 0 })
 
-/** Skipped: the registry has it already. They count as done. */
+/** Skipped bytes are those that the registry already had. They count as done. */
 export const PushProgress = t.Object(
   {
     bytesTotal: Bytes,

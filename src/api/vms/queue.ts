@@ -1,4 +1,4 @@
-// The queue of a namespace on the wire: VMs that wait for a node or for the quota, in the order in which they get one.
+// The queue of a namespace: VMs that wait for a node or for the quota, in the order in which they will be placed.
 import * as t from 'typebox'
 import { Continue, inNamespace, MadeListQuery, operation } from '../operation.ts'
 import { Timestamp } from '../records.ts'
@@ -12,7 +12,7 @@ export const QueuedVm = t.Object(
     priority: t.Integer(),
     cpu: t.Integer(),
     memory: t.String({ description: 'Memory, such as `4.80Gi`; `auto` until placed' }),
-    share: t.Number({ description: 'What its owner has: the lowest goes first' }),
+    share: t.Number({ description: 'Share of its owner; the lowest share goes first' }),
     reason: t.String({ description: 'In one word, such as `OverQuota` or `NoNodeFits`' }),
     message: t.String({ description: 'Why it waits' }),
     waitingSince: Timestamp,

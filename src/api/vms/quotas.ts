@@ -1,4 +1,4 @@
-// Quotas on the wire: what the VMs of a namespace may take together, what they take, and the weights of their owners.
+// Quotas: the limits for the VMs of a namespace, their current use, and the weights of their owners.
 import * as t from 'typebox'
 import { inNamespace, operationsOf } from '../operation.ts'
 import { Timestamp } from '../records.ts'

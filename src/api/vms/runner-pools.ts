@@ -1,10 +1,9 @@
-// Runner pools on the wire: VMs that run the jobs of GitHub Actions, one each. No shape here can carry a credential outwards.
+// Runner pools: VMs that each run one job of GitHub Actions. No response schema has a field for a credential.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operationsOf } from '../operation.ts'
 import { ExpectedVersion, Flag, ResourceVersion, Timestamp } from '../records.ts'
 
-/** How runners end. */
 const runnerEnds = [
   'Finished',
   'Idle',
@@ -48,7 +47,7 @@ export const RunnerPool = t.Object(
     user: t.Optional(t.String({ description: 'User of the guest that runs it' })),
     sshUser: t.Optional(t.String({ description: 'It is started by SSH as this user; without it, by first-boot data' })),
     paused: t.Boolean(),
-    deleting: t.Boolean({ description: 'It goes when its last job has ended' }),
+    deleting: t.Boolean({ description: 'It is deleted when its last job has ended' }),
     waiting: Count('Jobs without a runner'),
     starting: Count('VMs whose runner has not connected yet'),
     idle: Count('Runners that wait for a job'),
@@ -61,14 +60,14 @@ export const RunnerPool = t.Object(
       ),
     ),
     oldestWaitingSeconds: Count('Age of the job that has waited longest for a runner; 0 if none waits'),
-    ended: t.Partial(t.Record(t.Enum(runnerEnds), t.Integer()), { description: 'Runners that went, by reason' }),
+    ended: t.Partial(t.Record(t.Enum(runnerEnds), t.Integer()), { description: 'Ended runners by reason' }),
     condition: t.Object(
       {
         reason: t.String({ description: '`Ready`, or what is wrong in one word' }),
         message: t.String(),
         since: Timestamp,
       },
-      { description: 'Whether it gets jobs, and what is in the way' },
+      { description: 'Whether it gets jobs, and why not' },
     ),
     owner: t.String(),
     createdAt: Timestamp,

@@ -1,10 +1,10 @@
-// Terminals in the browser: SSH to the guest, spoken by the service, so that a page needs no SSH of its own.
+// Terminals for browsers. The service is the SSH client, because a page cannot be one.
 import * as t from 'typebox'
 import { inNamespace, operation } from '../operation.ts'
 
 const Size = { columns: t.Integer({ minimum: 1, maximum: 1_000 }), rows: t.Integer({ minimum: 1, maximum: 1_000 }) }
 
-/** What a client says in text messages; what is typed goes in binary ones. */
+/** Text messages of the client. Its input is in binary messages. */
 export const TerminalMessage = t.Union([
   t.Object({
     type: t.Literal('open'),
@@ -16,7 +16,7 @@ export const TerminalMessage = t.Union([
 ])
 export type TerminalMessage = t.Static<typeof TerminalMessage>
 
-/** What the service says in text messages; what the guest writes comes in binary ones. */
+/** Text messages of the service. The output of the guest is in binary messages. */
 export const TerminalAnswer = t.Union([
   t.Object({
     type: t.Literal('opened'),

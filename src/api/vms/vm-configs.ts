@@ -1,4 +1,4 @@
-// VM configurations on the wire: named sets of deployment values.
+// VM configurations: named sets of deployment values.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operationsOf } from '../operation.ts'

@@ -1,9 +1,9 @@
-// What a deployment may ask for. Shapes as public clients send them.
+// The request of a deployment, in the form that public clients send.
 import * as t from 'typebox'
 import { Flag } from '../records.ts'
 import { vmShapeFields } from './vm-shape.ts'
 
-/** Values are taken as text; some clients send numbers. */
+/** Values become text. Some clients send numbers. */
 const Metadata = t.Record(t.String({ maxLength: 128 }), t.Union([t.String(), t.Number(), t.Boolean()]))
 const Labels = t.Record(t.String({ maxLength: 128 }), t.String({ maxLength: 256 }))
 

@@ -1,13 +1,13 @@
-// What a VM is made of and where it goes, in two forms: as clients ask for it, when nearly everything may be left out, and
-// whole, with every default filled in, as records keep it.
+// The hardware and the placement of a VM in two forms: as clients request it, with nearly all fields optional, and as
+// records store it, with all defaults filled in.
 import * as t from 'typebox'
 import type { Architecture } from '../architecture.ts'
 import { Flag } from '../records.ts'
 
 /**
- * What every layer hands on as it is: request, record, agent, driver. A field that only passes through is declared in this
- * file, here and as clients ask for it, and used by a driver; nothing in between names it. Fields and no schema, because
- * schemas are empty objects in the command line and the console.
+ * Fields that pass unchanged from the request to the record, the agent and the driver. Such a field is declared here and in
+ * `vmShapeFields`, and used by a driver; no code in between names it. These are fields and no schema, because schemas are
+ * empty objects in the bundles of the command line and the console.
  */
 export const machineFields = {
   netBoost: t.Boolean(),
@@ -22,21 +22,21 @@ export const machineDefaults: VmMachine = { netBoost: true, legacyIO: false, gpu
 
 const machineNames = Object.keys(machineFields) as readonly (keyof VmMachine)[]
 
-/** These fields of it alone. A record that was written before there was one of them has its default. */
+/** Picks these fields. Those that are missing, as in old records, get their defaults. */
 export function machineOf(from: Partial<VmMachine>): VmMachine {
   const machine: Record<string, unknown> = { ...machineDefaults }
   for (const name of machineNames) if (from[name] !== undefined) machine[name] = from[name]
   return machine as unknown as VmMachine
 }
 
-/** In place of a serial number: one that no other VM has. */
+/** Requests a generated serial number, which no other VM has. */
 export const randomSerial = 'random'
 
 export const schedulers = ['default', 'most-allocated'] as const
 
 /**
- * As it is asked for: shared by deployments and VM configurations. Zero and false mean "not set" where clients of the
- * original always send them.
+ * The request form, shared by deployments and VM configurations. Zero and false mean "not set" for fields that clients of
+ * Orka always send.
  */
 export const vmShapeFields = {
   cpu: t.Optional(t.Integer({ minimum: 0, maximum: 1024, description: 'Number of CPU cores. Default: 3' })),
@@ -69,12 +69,12 @@ export const vmShapeFields = {
 const VmShapeInput = t.Object(vmShapeFields)
 export type VmShapeInput = t.Static<typeof VmShapeInput>
 
-/** Whole. */
+/** The form of records. */
 export interface VmShape extends VmMachine {
   readonly image: string
   readonly architecture: Architecture
   readonly cpu: number
-  /** 0 is automatic. */
+  /** 0: in proportion to the cores. */
   readonly memoryMiB: number
   readonly node?: string
   readonly tag?: string

@@ -1,4 +1,4 @@
-// Virtual machines on the wire: deploy, look, power, resize, save, delete. Shapes as public clients send and read them.
+// Virtual machines, in the form that public clients send and read.
 import * as t from 'typebox'
 import { architectures } from '../architecture.ts'
 import { Status, success } from '../errors.ts'
@@ -39,7 +39,7 @@ export const ReservedPort = t.Object(
   { title: 'ReservedPort' },
 )
 
-/** Whether a node can take a VM, and why. */
+/** Whether a node can take a VM, with the reason. */
 export const NodeVerdict = t.Object(
   { name: t.String(), fits: t.Boolean(), reason: t.String() },
   { title: 'NodeVerdict' },
@@ -81,8 +81,7 @@ export const Vm = t.Object(
         },
         {
           title: 'VmTimeline',
-          description:
-            'How far the deployment got when: on a node (of a pool: took a warm VM), running, and answering by SSH in its guest',
+          description: 'When the VM was requested, got a node or a warm VM, started, and first answered by SSH',
         },
       ),
     ),
@@ -271,7 +270,7 @@ export const resizeVm = operation({
   example: { params, body: { size: 120 }, response: { ...example, diskGb: 120 } },
 })
 
-/** As it is until all of it is in the store. */
+/** An image that is being saved. */
 const updating = {
   name: 'sonoma-ci',
   description: 'With the tools of the build',
