@@ -133,15 +133,15 @@ export function success(message: string, options: { kind: string; name: string }
 }
 
 /** One name or a comma-separated list unchanged, and text that cannot be a name in quotes. */
-const typed = (name: string): string => {
+const nameText = (name: string): string => {
   const short = name.slice(0, 200)
   return /^[\p{L}\p{N}@._:/+-]+(, [\p{L}\p{N}@._:/+-]+)*$/u.test(short) ? short : JSON.stringify(short)
 }
 
 /** How a message names a record: `VM demo`, `Image tools`. */
-export const recordName = (kind: string, name: string): string => `${nounOfWire(kind)?.word ?? kind} ${typed(name)}`
+export const recordName = (kind: string, name: string): string => `${nounOfWire(kind)?.word ?? kind} ${nameText(name)}`
 
-interface Where {
+interface RecordScope {
   /** Absent for records of the whole cluster. */
   readonly namespace?: string | undefined
   /** Default: run the command that lists the kind. */
@@ -157,7 +157,7 @@ function listHint(kind: string, namespace: string | undefined): string | undefin
   return command && `Run svc3 ${command}${option} to see all ${plural}`
 }
 
-export function notFound(kind: string, name: string, { namespace, hint }: Where = {}): ApiError {
+export function notFound(kind: string, name: string, { namespace, hint }: RecordScope = {}): ApiError {
   const next = hint ?? listHint(kind, namespace)
   const about = { kind, name: name.slice(0, 200), ...(next && { hint: next }) }
   return new ApiError('NotFound', `${recordName(kind, name)} not found${inside(namespace)}`, about)
@@ -166,7 +166,7 @@ export function notFound(kind: string, name: string, { namespace, hint }: Where 
 export const alreadyExists = (
   kind: string,
   name: string,
-  { namespace, hint = 'Choose another name' }: Where = {},
+  { namespace, hint = 'Choose another name' }: RecordScope = {},
 ): ApiError =>
   new ApiError('AlreadyExists', `${recordName(kind, name)} already exists${inside(namespace)}`, { kind, name, hint })
 
@@ -179,16 +179,16 @@ export const invalidIf = (isInvalid: boolean, field: string, message: string): C
 
 /** The error (422) for one or more values that are never valid. */
 export const invalid = (kind: string, causes: readonly Cause[], hint?: string): ApiError =>
-  new ApiError('Invalid', told(causes), { kind, causes: causes.slice(0, maxCauses), ...(hint && { hint }) })
+  new ApiError('Invalid', messagesOf(causes), { kind, causes: causes.slice(0, maxCauses), ...(hint && { hint }) })
 
 /** The error (400) for a request that cannot be parsed: no JSON, a wrong type or a missing field. */
 export const badRequest = (causes: readonly Cause[], hint?: string): ApiError =>
-  new ApiError('BadRequest', told(causes), { causes: causes.slice(0, maxCauses), ...(hint && { hint }) })
+  new ApiError('BadRequest', messagesOf(causes), { causes: causes.slice(0, maxCauses), ...(hint && { hint }) })
 
 /** Bounds the size of the response, because a body may have thousands of wrong fields. */
 const maxCauses = 20
 
-function told(causes: readonly Cause[]): string {
+function messagesOf(causes: readonly Cause[]): string {
   const messages = causes.slice(0, maxCauses).map(({ message }) => message)
   const more = causes.length - messages.length
   return [...messages, ...(more > 0 ? [`and ${more} more`] : [])].join('; ')

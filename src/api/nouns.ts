@@ -50,14 +50,14 @@ type Nouns = typeof nouns
 /** Nouns whose names a list has. */
 export type ListedNoun = { [N in keyof Nouns]: Nouns[N] extends { list: string } ? N : never }[keyof Nouns]
 /** Nouns that a collection keeps. */
-export type KeptNoun = { [N in keyof Nouns]: Nouns[N] extends { records: string } ? N : never }[keyof Nouns]
+export type StoredNoun = { [N in keyof Nouns]: Nouns[N] extends { records: string } ? N : never }[keyof Nouns]
 
 export const allNouns = Object.entries(nouns) as readonly (readonly [keyof Nouns, Noun])[]
 
 const byWire: ReadonlyMap<string, Noun> = new Map(allNouns.map(([, noun]) => [noun.wire, noun]))
 /** The noun of a kind in errors; such a kind may come from a client. */
 export const nounOfWire = (wire: string): Noun | undefined => byWire.get(wire)
-export const isKept = (noun: string): noun is KeptNoun =>
+export const isStored = (noun: string): noun is StoredNoun =>
   Object.hasOwn(nouns, noun) && 'records' in nouns[noun as keyof Nouns]
 export const isListed = (noun: string): noun is ListedNoun =>
   Object.hasOwn(nouns, noun) && 'list' in nouns[noun as keyof Nouns]

@@ -16,9 +16,9 @@ export const kindsWithMetadata = [
 ] as const
 
 const Texts = (description: string) => t.Record(t.String({ maxLength: 317 }), t.String(), { description })
-const kept = { labels: Texts('Labels; of a VM, its own'), annotations: Texts('Annotations, at most 128 KiB') }
-const Kept = t.Object(
-  { kind: t.Enum(kindsWithMetadata), name: t.String(), ...kept, resourceVersion: ResourceVersion },
+const metadataFields = { labels: Texts('Labels; of a VM, its own'), annotations: Texts('Annotations, at most 128 KiB') }
+const RecordMetadata = t.Object(
+  { kind: t.Enum(kindsWithMetadata), name: t.String(), ...metadataFields, resourceVersion: ResourceVersion },
   { title: 'RecordMetadata' },
 )
 
@@ -39,10 +39,14 @@ export const setMetadata = operation({
   past: 'changed labels or annotations of {name}',
   isIdempotent: true,
   body: t.Object(
-    { labels: t.Optional(kept.labels), annotations: t.Optional(kept.annotations), resourceVersion: ExpectedVersion },
+    {
+      labels: t.Optional(metadataFields.labels),
+      annotations: t.Optional(metadataFields.annotations),
+      resourceVersion: ExpectedVersion,
+    },
     { title: 'MetadataInput' },
   ),
-  response: Kept,
+  response: RecordMetadata,
   refuses: ['NotFound', 'BadRequest', 'Invalid', 'Conflict', 'Forbidden'],
   example: {
     params: { namespace: 'svc-default', kind: 'vms', record: 'vm-cznfv' },

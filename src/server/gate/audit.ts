@@ -1,7 +1,7 @@
 // Audit log: every change becomes an event with caller, operation, time, request and outcome. The event is written
 // before the answer is sent, so that the caller finds it; a controller limits the size of the log.
 // controllers/record-events.ts records what happens without a caller.
-import { isKept, type KeptNoun, nouns } from '../../api/nouns.ts'
+import { isStored, nouns, type StoredNoun } from '../../api/nouns.ts'
 import type { Operation } from '../../api/operation.ts'
 import { displayName, type Principal } from '../../auth/principal.ts'
 import { defaultNamespace, realNamespace } from '../../rules/names.ts'
@@ -27,10 +27,10 @@ interface AuditServices {
   readonly settings: Pick<Settings, 'compat'>
 }
 
-type InvolvedCollections = Pick<Collections, (typeof nouns)[KeptNoun]['records']>
+type InvolvedCollections = Pick<Collections, (typeof nouns)[StoredNoun]['records']>
 
 function uidOf(collections: InvolvedCollections, kind: string, namespace: string, name: string): string | undefined {
-  if (!isKept(kind) || name === '') return undefined
+  if (!isStored(kind) || name === '') return undefined
   const { records, scope } = nouns[kind]
   const record: unknown = collections[records].get(scope === 'cluster' ? '' : namespace, name)?.value
   return (record as { readonly uid?: string } | undefined)?.uid
