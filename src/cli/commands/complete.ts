@@ -38,7 +38,6 @@ export const command = defineCommand({
     } catch {
       host.stdout.write(':\n')
     }
-    return 0
   },
 })
 

@@ -23,6 +23,5 @@ export const command = defineCommand({
     if (!shells.some((known) => known === shell))
       throw new UsageError(`"${shell}" is not one of ${shells.join(', ')}${didYouMean(shell, shells)}`)
     host.stdout.write(completionScript(shell as Shell, { isBare: options['no-descriptions'] }))
-    return 0
   },
 })

@@ -61,7 +61,6 @@ const set = defineCommand({
     await editContext(host, name, { apiUrl, ...namespace, ...ca, ...login }, { makeCurrent: true })
     if (fingerprint || isForgotten) await pin(host, new URL(apiUrl).origin, fingerprint)
     await done(`Using context ${name} (${apiUrl}).`, { context: name, apiUrl })
-    return 0
   },
 })
 
@@ -100,7 +99,6 @@ const view = defineCommand({
     for (const name of ['SVC3_API_URL', 'SVC3_DATA', 'SVC3_CONTEXT'])
       if (context.host.env[name]) context.note(`${name} is set and overrides the current context`)
     await context.print(items, columns, 'No contexts. Create one with svc3 config set --api-url URL')
-    return 0
   },
 })
 
@@ -127,7 +125,6 @@ const useContext = defineCommand({
       if (host.env[variable]) note(`${variable} is set and overrides the context; unset it`)
     const apiUrl = stringOf(fieldsOf(contexts[name])?.apiUrl) ?? ''
     await done(`Using context ${name} (${apiUrl}).`, { context: name, apiUrl })
-    return 0
   },
 })
 

@@ -70,6 +70,5 @@ export const command = defineCommand({
     host.stdout.write(
       `Opening ${page} in your browser. If it does not open, run ${host.typedAs} console --no-browser\n`,
     )
-    return 0
   },
 })

@@ -10,6 +10,5 @@ export const command = defineCommand({
   examples: [{ line: 'svc3 help regcred add', does: 'Same as svc3 regcred add --help' }],
   async run({ host, commands }, { args }) {
     await showHelpFor(host, commands, args.words)
-    return 0
   },
 })

@@ -114,7 +114,6 @@ const info = defineCommand({
     for (const { node, errorMessage } of found.nodes)
       if (errorMessage !== undefined) context.note(visible(`node ${node}: ${errorMessage}`))
     await context.print(found.nodes, copyColumns, `No node in namespace ${namespace} has image ${image}.`)
-    return 0
   },
 })
 

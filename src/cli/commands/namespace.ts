@@ -65,7 +65,6 @@ const create = defineCommand({
       signal: context.signal,
     })
     await context.done(`Namespace ${record.name} created.`, record)
-    return 0
   },
 })
 

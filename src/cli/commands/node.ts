@@ -211,7 +211,6 @@ const drain = defineCommand({
     const { vms } = node
     if (vms.length > 0) context.note(`Still on it: ${vms.join(', ')}`)
     await context.done(`Node ${name} ${vms.length === 0 ? 'drained' : 'cordoned'}.`, node)
-    return 0
   },
 })
 
@@ -291,7 +290,6 @@ const joinToken = defineCommand({
       context.note(`${uses}, until ${issued.expiresAt}`)
       context.note('On the host: svc3 agent --join-token-stdin, or sudo svc3 agent install --join-token-stdin')
     }
-    return 0
   },
 })
 

@@ -189,7 +189,6 @@ const create = defineCommand({
     const { client, namespace } = await context.connect()
     const record = await client.call(createPool, { params: { namespace }, body, signal: context.signal })
     await context.done(`Pool ${record.name} created in ${namespace}.`, record)
-    return 0
   },
 })
 
@@ -232,7 +231,6 @@ const update = defineCommand({
     const { client, namespace } = await context.connect()
     const record = await client.call(updatePool, { params: { namespace, pool }, body, signal: context.signal })
     await context.done(`Pool ${record.name} changed in ${namespace}.`, record)
-    return 0
   },
 })
 

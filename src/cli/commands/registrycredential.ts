@@ -121,7 +121,6 @@ const add = defineCommand({
     })
     const verb = status === 200 ? 'replaced' : 'stored'
     await context.done(`Registry credentials for ${record.server} ${verb} in namespace ${namespace}.`, record)
-    return 0
   },
 })
 
@@ -143,7 +142,6 @@ const remove = defineCommand({
       signal: context.signal,
     })
     await context.done(`Registry credentials for ${server} removed from namespace ${namespace}.`, status)
-    return 0
   },
 })
 

@@ -55,7 +55,6 @@ const listSubjects_ = defineCommand({
     const { client, namespace } = await context.connect()
     const { items } = await client.call(listSubjects, { params: { namespace, role }, signal: context.signal })
     await context.print(items, columns, `No subjects in namespace ${namespace}.`)
-    return 0
   },
 })
 
@@ -73,7 +72,6 @@ const addSubject = defineCommand({
     const { client, namespace } = await context.connect()
     const { items } = await client.call(addSubjects, { params: { namespace, role }, body, signal: context.signal })
     await context.done(`Subjects added to role ${role} in namespace ${namespace}.`, items)
-    return 0
   },
 })
 

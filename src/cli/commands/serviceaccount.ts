@@ -87,7 +87,6 @@ const token = defineCommand({
     })
     if (context.isData) await context.done('', issued)
     else context.host.stdout.write(`${issued.token}\n`)
-    return 0
   },
 })
 

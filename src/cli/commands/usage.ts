@@ -33,6 +33,5 @@ export const command = defineCommand({
     const { items } = await client.call(listUsage, { params: { namespace }, query, signal: context.signal })
     if (csv) context.host.stdout.write(usageCsv(items))
     else await context.print(items, columns, `No VMs in ${namespace} in this time`)
-    return 0
   },
 })

@@ -17,7 +17,6 @@ export const command = defineCommand({
     const text = server === undefined ? `client ${client}` : `client ${client}\nserver ${server}`
     if (context.isData) await context.done('', { client, server: server ?? null })
     else context.host.stdout.write(`${text}\n`)
-    return 0
   },
 })
 

@@ -113,7 +113,6 @@ const create = defineCommand({
     const { client, namespace } = await context.connect()
     const record = await client.call(createVmConfig, { params: { namespace }, body, signal: context.signal })
     await context.done(`VM configuration ${record.name} created in ${namespace}.`, record)
-    return 0
   },
 })
 
@@ -172,7 +171,6 @@ const update = defineCommand({
     const body = { ...valuesOf(before, reset), ...change, resourceVersion: before.resourceVersion }
     const record = await client.call(updateVmConfig, { params, body, signal })
     await context.done(`VM configuration ${record.name} changed in ${namespace}.`, record)
-    return 0
   },
 })
 

@@ -116,7 +116,6 @@ const generate = defineCommand({
     const body = { name, size, ...boot, ...(description !== undefined && { description }) }
     const image = await client.call(generateImage, { params: { namespace }, body, signal: context.signal })
     await context.done(`Image ${name} created: an empty disk of ${image.size}.`, image)
-    return 0
   },
 })
 
@@ -170,7 +169,6 @@ const demo = defineCommand({
     for (const { message } of refusals) context.note(message)
     await context.done(`Added ${images.map(({ name }) => `image ${name}`).join(' and ')}.`, [...present, ...images])
     context.note(`Deploy a VM: svc3 vm deploy --image ${images[0]?.name}${sameTargetFlags}`)
-    return 0
   },
 })
 

@@ -33,7 +33,6 @@ export const command = defineCommand({
       advisedColumns,
       '',
     )
-    return 0
   },
 })
 

@@ -26,6 +26,5 @@ export const command = defineCommand({
     const { enabled, items } = await client.call(getLegacyUsage, { signal: context.signal })
     await context.print(items, columns, 'No calls of the 2.4.x API.')
     if (!enabled) context.note('The gateway is off: these calls get 410')
-    return 0
   },
 })

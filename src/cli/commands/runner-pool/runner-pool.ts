@@ -131,7 +131,6 @@ const jobs = defineCommand({
       .filter(({ pool }) => pool === runnerpool)
       .toSorted((a, b) => order[a.state] - order[b.state] || (a.queuedAt < b.queuedAt ? 1 : -1))
     await context.print(own, jobColumns, `No jobs of runner pool ${runnerpool}`)
-    return 0
   },
 })
 
@@ -196,7 +195,6 @@ const create = defineCommand({
     const { client, namespace } = await context.connect()
     const record = await client.call(createRunnerPool, { params: { namespace }, body, signal: context.signal })
     await context.done(`Runner pool ${record.name} created in ${namespace}.`, record)
-    return 0
   },
 })
 
@@ -239,7 +237,6 @@ const update = defineCommand({
       signal: context.signal,
     })
     await context.done(`Runner pool ${record.name} changed in ${namespace}.`, record)
-    return 0
   },
 })
 

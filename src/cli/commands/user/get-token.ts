@@ -34,7 +34,6 @@ export const command = defineCommand({
         `Unauthorized: the token for ${serverOf(connection)} expired at ${tokenExpiresAt}`,
       )
     host.stdout.write(options.output === 'token' ? `${token}\n` : `${credential(host, token, tokenExpiresAt)}\n`)
-    return 0
   },
 })
 

@@ -53,7 +53,6 @@ export const command = defineCommand({
     await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
     await writeFileAtomically(file, stringify(merged(known, made), { lineWidth: 0 }), { mode: 0o600 })
     host.stdout.write(`Context ${name} added to ${file}. Try: kubectl get vms\n`)
-    return 0
   },
 })
 

@@ -46,7 +46,6 @@ export const command = defineCommand({
     const role = user.admin ? ', administrator' : ''
     host.stdout.write(`Logged in to ${connection.apiUrl} as ${user.name}${role} (context ${name}).\n`)
     if (host.env.SVC3_TOKEN) context.note('SVC3_TOKEN is set and overrides this login; unset it')
-    return 0
   },
 })
 

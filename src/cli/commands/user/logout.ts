@@ -31,7 +31,6 @@ export const command = defineCommand({
     if (host.env.SVC3_TOKEN) context.note('SVC3_TOKEN is set and still logs you in; unset it')
     const { localLogin } = find()
     if (localLogin) context.note(`${localLogin} still logs you in as the administrator of the local server`)
-    return 0
   },
 })
 

@@ -35,6 +35,5 @@ export const command = defineCommand({
     const fields = { apiUrl, token, tokenExpiresAt: claimsOf(token)?.expiresAt, refreshToken: undefined }
     await editContext(host, name, fields, { makeCurrent: true })
     host.stdout.write(`Token stored for ${apiUrl} (context ${name}).\n`)
-    return 0
   },
 })

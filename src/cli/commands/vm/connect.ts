@@ -22,6 +22,5 @@ export const command = defineCommand({
     const stream =
       port === 'ssh' ? await awaitGreeting(context, dial, { vm: args.vm, sameTargetFlags }) : await dial(context.signal)
     await splice(context.host, stream)
-    return 0
   },
 })

@@ -138,7 +138,6 @@ export const command = defineCommand({
     if (context.isTalking) for (const line of arrivalNotes(vm)) context.note(visible(line))
     for (const line of vm.warning?.split('\n') ?? []) context.note(visible(line))
     if (context.isTalking && how.isWaiting) await noteImageWarning(context, session, vm.image)
-    return 0
   },
 })
 

@@ -263,7 +263,6 @@ const label = defineCommand({
     const shown = Object.entries(labels).map(([key, value]) => `${key}=${value}`)
     const vm = context.isData ? await client.call(getVm, { params: { namespace, vm: name }, signal }) : before
     await context.done(`Labels of VM ${name}: ${shown.join(', ') || 'none'}.`, vm)
-    return 0
   },
 })
 
@@ -297,7 +296,6 @@ const extend = defineCommand({
     const vm = await client.call(extendVm, { params, body: { ttl }, signal: context.signal })
     const end = vm.expiresAt === undefined ? 'has no time limit' : `will be deleted at ${vm.expiresAt}`
     await context.done(`VM ${name} ${end}.`, vm)
-    return 0
   },
 })
 
