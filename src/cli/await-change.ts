@@ -1,7 +1,7 @@
 // A change that takes seconds to minutes, as the command line waits for it. Ctrl-C ends only the waiting.
 import type { Operation, ResponseOf } from '../api/operation.ts'
 import { callUntilDone, isTimeout } from '../client/call-until-done.ts'
-import type { CallInput, Client } from '../client/client.ts'
+import { type CallInput, type Client, randomKey } from '../client/client.ts'
 import { ConnectionError } from '../client/transport.ts'
 import type { Context } from './command.ts'
 import { Interrupted } from './line/usage.ts'
@@ -25,7 +25,7 @@ export async function awaitChange<O extends Operation & { readonly method: 'POST
   input: CallInput<O>,
   { timeoutMs, what, next, onRetry }: AwaitedChange,
 ): Promise<ResponseOf<O>> {
-  const idempotencyKey = `cli-${Date.now().toString(36)}-${process.pid}-${Math.random().toString(36).slice(2)}`
+  const idempotencyKey = randomKey()
   let isTold = false
   const retrying = (reason: string): void => {
     const text = `${reason}; trying again`

@@ -16,8 +16,6 @@ export interface ClientOptions {
   readonly retry?: Partial<RetryPolicy>
   /** For one try, from sending to the last byte. */
   readonly timeoutMs?: number
-  /** A new Idempotency-Key: any text that nobody has used before. */
-  readonly newKey?: () => string
   /** Shared by clients of the same service. */
   readonly revision?: Revision
   /** Tests only: chance and time. */
@@ -77,7 +75,7 @@ const defaultTimeoutMs = 30_000
 const never = new AbortController().signal
 
 export function createClient(options: ClientOptions): Client {
-  const { transport, token, random = Math.random, newKey = randomKey } = options
+  const { transport, token, random = Math.random } = options
   const baseUrl = options.baseUrl.replace(/(?<!\/)\/+$/, '')
   const policy: RetryPolicy = { ...defaultRetry, ...options.retry }
   const pause = options.wait ?? wait
@@ -87,7 +85,7 @@ export function createClient(options: ClientOptions): Client {
     accept: operation.produces ?? 'application/json',
     ...(options.userAgent && { 'user-agent': options.userAgent }),
     ...(input.body !== undefined && { 'content-type': 'application/json' }),
-    ...(operation.method === 'POST' && { 'idempotency-key': input.idempotencyKey ?? newKey() }),
+    ...(operation.method === 'POST' && { 'idempotency-key': input.idempotencyKey ?? randomKey() }),
     ...(input.upload && { 'content-type': 'application/octet-stream' }),
     ...input.headers,
   })

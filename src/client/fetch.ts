@@ -1,6 +1,6 @@
 // Requests of the client by fetch: in browsers, and wherever else fetch is.
 import { connectionError } from './faults.ts'
-import { ConnectionError, type Transport, type TransportResponse, tooLong } from './transport.ts'
+import { ConnectionError, type Transport, type TransportResponse, textOf } from './transport.ts'
 
 interface FetchInit {
   readonly method: string
@@ -53,10 +53,11 @@ function unreachableBy(url: string, error: unknown): ConnectionError {
   if (!URL.canParse(url)) {
     return new ConnectionError('unusable', url, `Invalid address ${url}`, 'Use https://HOST:PORT', error)
   }
-  return connectionError(url, Object.assign(new Error(String(error), { cause: error }), { code: textOf(found) }))
+  return connectionError(
+    url,
+    Object.assign(new Error(String(error), { cause: error }), { code: typeof found === 'string' ? found : undefined }),
+  )
 }
-
-const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
 
 type Fail = (error: unknown) => unknown
 
@@ -67,17 +68,7 @@ function responseOf(response: FetchResponse, url: string, fail: Fail): Transport
     get body() {
       return chunksOf(response, fail)
     },
-    text: async (maxBytes) => {
-      const decoder = new TextDecoder()
-      let text = ''
-      let bytes = 0
-      for await (const chunk of chunksOf(response, fail)) {
-        bytes += chunk.length
-        if (bytes > maxBytes) throw tooLong(url, maxBytes)
-        text += decoder.decode(chunk, { stream: true })
-      }
-      return text + decoder.decode()
-    },
+    text: (maxBytes) => textOf(chunksOf(response, fail), url, maxBytes),
   }
 }
 

@@ -4,7 +4,7 @@ import type { Agent, ClientRequest, IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { checkAddress, connectionError } from './faults.ts'
 import { connectTrusted, type Trust } from './tls.ts'
-import { ConnectionError, type Transport, type TransportResponse, tooLong } from './transport.ts'
+import { ConnectionError, type Transport, type TransportResponse, textOf } from './transport.ts'
 import { sendBody, uploadHeaders } from './upload-body.ts'
 
 interface HttpTransportOptions {
@@ -99,7 +99,7 @@ function responseOf(message: IncomingMessage, url: string, fail: Fail): Transpor
     get body() {
       return bytesOf(message, fail)
     },
-    text: (maxBytes) => textOf(message, url, maxBytes, fail),
+    text: (maxBytes) => textOf(bytesOf(message, fail), url, maxBytes),
   }
 }
 
@@ -109,19 +109,4 @@ async function* bytesOf(message: IncomingMessage, fail: Fail): AsyncGenerator<Ui
   } catch (error) {
     throw fail(error)
   }
-}
-
-/** By events, because the first `for await` over a stream costs a command line 2 ms. */
-function textOf(message: IncomingMessage, url: string, maxBytes: number, fail: Fail): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>()
-  const chunks: Buffer[] = []
-  let bytes = 0
-  message.on('data', (chunk: Buffer) => {
-    bytes += chunk.length
-    if (bytes > maxBytes) message.destroy(tooLong(url, maxBytes))
-    else chunks.push(chunk)
-  })
-  message.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
-  message.on('error', (error) => reject(error instanceof ConnectionError ? error : fail(error)))
-  return promise
 }

@@ -1,6 +1,6 @@
 // Connections whose certificate is judged before anything is sent: by authorities, and by whoever knows better.
 import type { TLSSocket } from 'node:tls'
-import { ConnectionError } from './transport.ts'
+import type { ConnectionError } from './transport.ts'
 
 export interface TlsPeer {
   readonly origin: string
@@ -31,8 +31,7 @@ export async function connectTrusted(place: Place, trust: Trust): Promise<TLSSoc
   const refusal = trust.judge(peerOf(socket, place))
   if (!refusal) return socket
   socket.destroy()
-  // One of ours: the judge may be of another bundle of the program, and its errors of a class that is none here.
-  throw new ConnectionError(refusal.fault, refusal.address, refusal.message, refusal.hint)
+  throw refusal
 }
 
 /** Who is there, when it is somebody for whom no authority vouches. Sends nothing. */

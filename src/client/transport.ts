@@ -27,7 +27,7 @@ export interface TransportResponse {
   readonly body: AsyncIterable<Uint8Array>
   /** In place of `body`, of a watch: its events, where the transport has parsed them already. */
   readonly events?: AsyncIterable<unknown>
-  /** In place of `body`: all of it. MUST throw `tooLong` rather than hold more than `maxBytes`. */
+  /** In place of `body`: all of it. Must throw rather than hold more than `maxBytes`. */
   text(maxBytes: number): Promise<string>
 }
 
@@ -57,7 +57,18 @@ export class ConnectionError extends Error {
   }
 }
 
-export const tooLong = (url: string, maxBytes: number): ConnectionError => {
-  const what = `The answer of ${url} is longer than ${maxBytes} bytes`
-  return new ConnectionError('unusable', url, what, 'Request fewer records, for example with a limit')
+/** Reads a whole response, and throws rather than hold more than `maxBytes`. */
+export async function textOf(chunks: AsyncIterable<Uint8Array>, url: string, maxBytes: number): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  let bytes = 0
+  for await (const chunk of chunks) {
+    bytes += chunk.length
+    if (bytes > maxBytes) {
+      const what = `The answer of ${url} is longer than ${maxBytes} bytes`
+      throw new ConnectionError('unusable', url, what, 'Request fewer records, for example with a limit')
+    }
+    text += decoder.decode(chunk, { stream: true })
+  }
+  return text + decoder.decode()
 }

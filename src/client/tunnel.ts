@@ -9,7 +9,7 @@ import { agentBy } from './http.ts'
 import type { Trust } from './tls.ts'
 import { ConnectionError } from './transport.ts'
 
-export interface TunnelOptions {
+interface TunnelOptions {
   readonly baseUrl: string
   /** With the query, as it stands in the address. */
   readonly path: string

@@ -1,14 +1,12 @@
 // Exchanges the provider's tokens for a token of the service, and stores it in the configuration file.
 
 import { exchangeToken, type UserToken } from '../../api/access/tokens.ts'
-import { ApiError } from '../../api/errors.ts'
 import { getClusterInfo } from '../../api/service/service.ts'
 import { httpTransport } from '../../client/http.ts'
 import type { Context } from '../command.ts'
 import { Failure } from '../line/usage.ts'
-import { editContext } from './config.ts'
 import type { ServerConnection } from './connection.ts'
-import type { LoginOutcome, Problem, Provider, ProviderTokens } from './oidc.ts'
+import type { Provider, ProviderTokens } from './oidc.ts'
 import { openClient, transportFor } from './session.ts'
 import { meetServer } from './trust.ts'
 
@@ -48,22 +46,4 @@ export async function exchange(
   const answer = await client.call(exchangeToken, { body: { idToken, accessToken }, signal: context.signal })
   context.secrets.add(answer.token)
   return answer
-}
-
-export const keep = (
-  context: Context,
-  name: string,
-  fields: { readonly [field: string]: string | undefined },
-  makeCurrent = false,
-): Promise<void> => editContext(context.host, name, fields, { makeCurrent })
-
-export function settled<T>(outcome: LoginOutcome<T>): T {
-  if ('value' in outcome) return outcome.value
-  throw failureOf(outcome.problem)
-}
-
-export const failureOf = ({ kind, what, next }: Problem): Error => {
-  if (kind === 'ended' || kind === 'refused')
-    return new ApiError('Unauthorized', `Unauthorized: ${what}`, { hint: next })
-  return kind === 'timeout' ? new ApiError('Timeout', what, { hint: next }) : new Failure(what, next)
 }

@@ -1,10 +1,12 @@
-// OIDC logins: authorization code with PKCE on a loopback port, device code, refresh, revocation. In a bundle of its
-// own, which has other class identities than the command line's: so it returns problems, never throws.
+// OIDC logins: authorization code with PKCE on a loopback port, device code, refresh, revocation. Loaded only when a
+// command needs it, because the package is slow to load.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import * as oidc from 'openid-client'
-import type { Transport } from '../../client/transport.ts'
+import { ApiError } from '../../api/errors.ts'
+import { ConnectionError, type Transport } from '../../client/transport.ts'
+import { Failure } from '../line/usage.ts'
 
 export interface Provider {
   readonly issuer: string
@@ -22,13 +24,13 @@ export interface ProviderTokens {
   readonly refreshToken: string | undefined
 }
 
-/** ended: log in again. unreachable: try again later. refused: the provider said no. */
-export interface Problem {
-  readonly kind: 'ended' | 'unreachable' | 'refused' | 'timeout'
-  readonly what: string
-  readonly next: string
+/** The provider no longer accepts the login, so the user must log in again. */
+export class LoginEnded extends ApiError {
+  constructor(what: string) {
+    super('Unauthorized', `Unauthorized: ${what}`, { hint: again })
+  }
 }
-export type LoginOutcome<T> = { readonly value: T } | { readonly problem: Problem }
+const again = 'Run svc3 login'
 
 const wantedScopes = ['openid', 'email', 'groups', 'offline_access']
 const timeoutMs = 10 * 60_000
@@ -39,8 +41,8 @@ interface BrowserLogin extends Provider {
   show(url: string): void
 }
 
-export const loginByBrowser = (login: BrowserLogin): Promise<LoginOutcome<ProviderTokens>> =>
-  outcome(login, async () => {
+export const loginByBrowser = (login: BrowserLogin): Promise<ProviderTokens> =>
+  explained(login, async () => {
     const config = await discover(login)
     const verifier = oidc.randomPKCECodeVerifier()
     const [state, nonce] = [oidc.randomState(), oidc.randomNonce()]
@@ -67,12 +69,11 @@ interface DeviceLogin extends Provider {
   show(prompt: { readonly address: string; readonly completeAddress: string | undefined; readonly code: string }): void
 }
 
-export const loginByDevice = (login: DeviceLogin): Promise<LoginOutcome<ProviderTokens>> =>
-  outcome(login, async () => {
+export const loginByDevice = (login: DeviceLogin): Promise<ProviderTokens> =>
+  explained(login, async () => {
     const config = await discover(login)
     if (!config.serverMetadata().device_authorization_endpoint)
-      throw new Told(
-        'refused',
+      throw refused(
         `Identity provider ${login.issuer} does not support device login`,
         'Run svc3 login without --device',
       )
@@ -89,26 +90,25 @@ export const loginByDevice = (login: DeviceLogin): Promise<LoginOutcome<Provider
     return tokensOf(await Promise.race([polled, aborted]))
   })
 
-export const refresh = (provider: Provider, refreshToken: string): Promise<LoginOutcome<ProviderTokens>> =>
-  outcome(provider, async () => {
+export const refresh = (provider: Provider, refreshToken: string): Promise<ProviderTokens> =>
+  explained(provider, async () => {
     const tokens = await oidc.refreshTokenGrant(await discover(provider), refreshToken)
     // A provider that does not rotate it sends none: the old one stays good.
     return { refreshToken, ...definedOnly(tokensOf(tokens)) }
   })
 
 /** Ends the login at the provider, where it knows how. */
-export const revoke = (provider: Provider, refreshToken: string): Promise<LoginOutcome<undefined>> =>
-  outcome(provider, async () => {
+export const revoke = (provider: Provider, refreshToken: string): Promise<void> =>
+  explained(provider, async () => {
     const config = await discover(provider)
     if (config.serverMetadata().revocation_endpoint)
       await oidc.tokenRevocation(config, refreshToken, { token_type_hint: 'refresh_token' })
-    return undefined
   })
 
 async function discover(provider: Provider): Promise<oidc.Configuration> {
   const issuer = new URL(provider.issuer)
   if (issuer.protocol !== 'https:' && !provider.allowPlainHttp)
-    throw new Told('refused', `Identity provider ${provider.issuer} does not use TLS`, "Ask the server's administrator")
+    throw refused(`Identity provider ${provider.issuer} does not use TLS`, "Ask the server's administrator")
   return oidc.discovery(issuer, provider.clientId, { token_endpoint_auth_method: 'none' }, oidc.None(), {
     [oidc.customFetch]: carriedBy(provider),
     ...(provider.allowPlainHttp && { execute: [oidc.allowInsecureRequests] }),
@@ -122,7 +122,7 @@ function scopeFor(config: oidc.Configuration): string {
 }
 
 function tokensOf(tokens: oidc.TokenEndpointResponse): ProviderTokens {
-  if (tokens.id_token === undefined) throw new Told('ended', 'the identity provider sent no ID token', 'Run svc3 login')
+  if (tokens.id_token === undefined) throw new LoginEnded('the identity provider sent no ID token')
   return { idToken: tokens.id_token, accessToken: tokens.access_token, refreshToken: tokens.refresh_token }
 }
 
@@ -154,62 +154,44 @@ function carriedBy({ transport, signal }: Provider): oidc.CustomFetch {
 /** The page that asks a person to let a device in shows it. */
 const userAgent = (): string => `svc3-cli on ${hostname().replaceAll(/[^\w.-]/g, '')}`
 
-class Told extends Error {
-  readonly problem: Problem
-  constructor(kind: Problem['kind'], what: string, next: string) {
-    super(what)
-    this.problem = { kind, what, next }
-  }
-}
-
-async function outcome<T>({ issuer, signal }: Provider, work: () => Promise<T>): Promise<LoginOutcome<T>> {
+async function explained<T>({ issuer, signal }: Provider, work: () => Promise<T>): Promise<T> {
   try {
-    return { value: await work() }
+    return await work()
   } catch (error) {
     signal.throwIfAborted()
-    return { problem: problemOf(error, issuer) }
+    throw explain(error, issuer)
   }
 }
 
-const again = 'Run svc3 login'
-/** OAuth's own words → ours. */
-const refusals: Readonly<Record<string, readonly [Problem['kind'], string]>> = {
-  invalid_grant: ['ended', 'the login has expired or was ended'],
-  expired_token: ['timeout', 'The code expired before the login'],
-  access_denied: ['refused', 'the login was refused'],
+const refused = (what: string, hint = again): ApiError =>
+  new ApiError('Unauthorized', `Unauthorized: ${what}`, { hint })
+const timedOut = (what: string): ApiError => new ApiError('Timeout', what, { hint: again })
+
+/** Errors of OAuth 2.0 that need a text of ours. */
+const refusals: Readonly<Record<string, () => Error>> = {
+  invalid_grant: () => new LoginEnded('the login has expired or was ended'),
+  expired_token: () => timedOut('The code expired before the login'),
+  access_denied: () => refused('the login was refused'),
 }
 
-function problemOf(error: unknown, issuer: string): Problem {
+function explain(error: unknown, issuer: string): Error {
   for (let each = error; each instanceof Error; each = each.cause) {
-    if (each instanceof Told) return each.problem
-    if (each.name === 'TimeoutError') return { kind: 'timeout', what: 'The login timed out after 10 min', next: again }
-    const {
-      error: word,
-      error_description: words,
-      hint,
-    } = each as { error?: unknown; error_description?: string; hint?: string }
-    if (hint !== undefined)
-      return { kind: 'unreachable', what: `The identity provider does not answer: ${each.message}`, next: hint }
-    if (typeof word === 'string') {
-      const [kind, what] = refusals[word] ?? ['refused', `the identity provider refused: ${words ?? word}`]
-      return { kind, what, next: again }
-    }
+    if (each instanceof ApiError) return each
+    if (each instanceof ConnectionError)
+      return new Failure(`The identity provider does not answer: ${each.message}`, each.hint)
+    if (each.name === 'TimeoutError') return timedOut('The login timed out after 10 min')
+    const { error: code, error_description: text } = each as { error?: unknown; error_description?: string }
+    if (typeof code === 'string') return refusals[code]?.() ?? refused(`the identity provider refused: ${text ?? code}`)
   }
-  const what = error instanceof Error ? error.message : 'unknown error'
-  return {
-    kind: 'unreachable',
-    what: `Login at ${issuer} failed: ${what}`,
-    next: 'Try again; add --debug for details',
-  }
+  const what = error instanceof Error ? error.message : String(error)
+  return new Failure(`Login at ${issuer} failed: ${what}`, 'Try again; add --debug for details')
 }
-
-type Callback = Promise<URL>
 
 /** Listens on a free loopback port for the browser to come back, and tells it how `work` ended. */
 async function onLoopback<T>(
   state: string,
   signal: AbortSignal,
-  work: (redirectUri: string, callback: Callback) => Promise<T>,
+  work: (redirectUri: string, callback: Promise<URL>) => Promise<T>,
 ): Promise<T> {
   const arrived = Promise.withResolvers<URL>()
   const done = Promise.withResolvers<string>()

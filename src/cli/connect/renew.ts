@@ -4,7 +4,7 @@
 import type { Context } from '../command.ts'
 import { editContext, withConfigLock } from './config.ts'
 import { findConnection, type ServerConnection } from './connection.ts'
-import { exchange, failureOf, providerOf } from './login.ts'
+import { exchange, providerOf } from './login.ts'
 
 export function renewToken(context: Context, connection: ServerConnection): Promise<ServerConnection> {
   const { host } = context
@@ -13,16 +13,16 @@ export function renewToken(context: Context, connection: ServerConnection): Prom
     // Another process was faster.
     if (!current.renewal || current.token !== connection.token) return current
     const { context: name, refreshToken, ...issuer } = current.renewal
-    const { refresh } = await import('./oidc.ts')
-    const outcome = await refresh(providerOf(context, current, issuer), refreshToken)
-    if ('problem' in outcome) {
-      if (outcome.problem.kind === 'ended') await editContext(host, name, { refreshToken: undefined })
-      else if (isStillGood(current, host.now())) return current
-      throw failureOf(outcome.problem)
-    }
-    // Kept before anything else can fail: the old one is used up.
-    await editContext(host, name, { refreshToken: outcome.value.refreshToken })
-    const { token, expiresAt } = await exchange(context, current, outcome.value)
+    const { LoginEnded, refresh } = await import('./oidc.ts')
+    const tokens = await refresh(providerOf(context, current, issuer), refreshToken).catch(async (error: unknown) => {
+      if (error instanceof LoginEnded) await editContext(host, name, { refreshToken: undefined })
+      else if (isStillGood(current, host.now())) return undefined
+      throw error
+    })
+    if (!tokens) return current
+    // Stored before anything else can fail: the old refresh token no longer works.
+    await editContext(host, name, { refreshToken: tokens.refreshToken })
+    const { token, expiresAt } = await exchange(context, current, tokens)
     await editContext(host, name, { token, tokenExpiresAt: expiresAt })
     return findConnection(host)
   })

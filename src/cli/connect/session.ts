@@ -4,6 +4,7 @@ import { httpTransport } from '../../client/http.ts'
 import { ConnectionError, type Transport } from '../../client/transport.ts'
 import type { Host } from '../host.ts'
 import { explainRefusal, type ServerConnection } from './connection.ts'
+import { debugged } from './debug.ts'
 import { keptRevision } from './kept-revision.ts'
 import { trustFor } from './trust.ts'
 
@@ -23,7 +24,6 @@ export function openClient(
     baseUrl: connection.apiUrl,
     token: connection.token,
     userAgent: 'svc3-cli',
-    newKey: quickKey,
     revision: keptRevision(host, connection.apiUrl),
     transport: transportFor(host, connection, secrets),
     ...(timeoutMs !== undefined && { timeoutMs }),
@@ -38,14 +38,8 @@ export function transportFor(
   secrets: ReadonlySet<string> = new Set(),
 ): Transport {
   const plain = explained(httpTransport({ trust: trustFor(host, connection) }), host, connection)
-  if (!host.env.SVC3_DEBUG) return plain
-  const debugging = import('./debug.ts').then(({ debugged }) => debugged(plain, host, secrets))
-  return async (request) => (await debugging)(request)
+  return host.env.SVC3_DEBUG ? debugged(plain, host, secrets) : plain
 }
-
-/** Loading crypto for one key costs 5 ms. A key is no secret, it only must not repeat. */
-const quickKey = (): string =>
-  [Date.now(), process.pid, Math.random(), Math.random()].map((part) => part.toString(36)).join('-')
 
 /** Nobody listening is the failure that a new user meets first: it says how to start the service. */
 function explained(transport: Transport, host: Host, connection: ServerConnection): Transport {

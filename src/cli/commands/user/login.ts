@@ -4,9 +4,10 @@ import { listNamespaces } from '../../../api/access/namespaces.ts'
 import { type Context, connected, defineCommand } from '../../command.ts'
 import { hasBrowser, openBrowser } from '../../connect/browser.ts'
 import { claimsOf, subjectOf } from '../../connect/claims.ts'
+import { editContext } from '../../connect/config.ts'
 import { findConnection } from '../../connect/connection.ts'
-import { exchange, issuerOf, keep, providerOf, settled } from '../../connect/login.ts'
-import type { LoginOutcome, Provider, ProviderTokens } from '../../connect/oidc.ts'
+import { exchange, issuerOf, providerOf } from '../../connect/login.ts'
+import type { Provider, ProviderTokens } from '../../connect/oidc.ts'
 
 export const command = defineCommand({
   description: 'Logs in with the identity provider of the service and stores the login in the configuration file.',
@@ -36,13 +37,12 @@ export const command = defineCommand({
     const issuer = await issuerOf(context, connection)
     const provider = providerOf(context, connection, issuer)
     const useBrowser = !options['no-browser'] && hasBrowser(host)
-    const outcome = await (options.device ? byDevice(context, provider) : byBrowser(context, provider, useBrowser))
-    const tokens = settled(outcome)
+    const tokens = await (options.device ? byDevice(context, provider) : byBrowser(context, provider, useBrowser))
     const { token, expiresAt, user } = await exchange(context, connection, tokens)
     const name = connection.context ?? new URL(connection.apiUrl).host
     const { refreshToken } = tokens
     const login = { apiUrl: connection.apiUrl, token, tokenExpiresAt: expiresAt, refreshToken, ...issuer }
-    await keep(context, name, login, true)
+    await editContext(host, name, login, { makeCurrent: true })
     const role = user.admin ? ', administrator' : ''
     host.stdout.write(`Logged in to ${connection.apiUrl} as ${user.name}${role} (context ${name}).\n`)
     if (host.env.SVC3_TOKEN) context.note('SVC3_TOKEN is set and overrides this login; unset it')
@@ -66,11 +66,7 @@ async function presentLogin(context: Context): Promise<string | undefined> {
   }
 }
 
-async function byBrowser(
-  { host }: Context,
-  provider: Provider,
-  useBrowser: boolean,
-): Promise<LoginOutcome<ProviderTokens>> {
+async function byBrowser({ host }: Context, provider: Provider, useBrowser: boolean): Promise<ProviderTokens> {
   const { loginByBrowser } = await import('../../connect/oidc.ts')
   const show = (url: string): void => {
     const how = useBrowser
@@ -82,7 +78,7 @@ async function byBrowser(
   return loginByBrowser({ ...provider, show })
 }
 
-async function byDevice({ host }: Context, provider: Provider): Promise<LoginOutcome<ProviderTokens>> {
+async function byDevice({ host }: Context, provider: Provider): Promise<ProviderTokens> {
   const { loginByDevice } = await import('../../connect/oidc.ts')
   return loginByDevice({
     ...provider,

@@ -40,10 +40,10 @@ async function revoke(context: Context, connection: ServerConnection): Promise<v
   if (!renewal) return
   const { revoke: end } = await import('../../connect/oidc.ts')
   const signal = AbortSignal.any([context.signal, AbortSignal.timeout(timeoutMs)])
-  const outcome = await end(providerOf({ ...context, signal }, connection, renewal), renewal.refreshToken).catch(
-    () => undefined,
-  )
-  context.signal.throwIfAborted()
-  if (!outcome || 'problem' in outcome)
+  try {
+    await end(providerOf({ ...context, signal }, connection, renewal), renewal.refreshToken)
+  } catch {
+    context.signal.throwIfAborted()
     context.note('The identity provider did not answer; its login expires on its own')
+  }
 }
