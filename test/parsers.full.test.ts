@@ -42,10 +42,10 @@ import { errorIn } from '../src/runners/github/http.ts'
 import { batchOf } from '../src/runners/github/messages.ts'
 import { refuseDeepJson } from '../src/server/http/json-depth.ts'
 import { parseAccept } from '../src/server/kubernetes/accept.ts'
+import { managedShape } from '../src/server/kubernetes/changes/client-metadata.ts'
 import { duplicateFields } from '../src/server/kubernetes/changes/duplicate-fields.ts'
 import { applied } from '../src/server/kubernetes/changes/field-owners.ts'
 import { decoded } from '../src/server/kubernetes/changes/field-paths.ts'
-import { ownableShape } from '../src/server/kubernetes/changes/kept-metadata.ts'
 import { patches } from '../src/server/kubernetes/changes/patch.ts'
 import { vmConfigKind } from '../src/server/kubernetes/kinds/vm-configs.ts'
 import { decodeProtobuf } from '../src/server/kubernetes/protobuf.ts'
@@ -297,7 +297,7 @@ const parsers: Readonly<Record<string, Row>> = {
       applied([], {
         live: { metadata: { labels: { a: 'c' } } },
         config,
-        shape: ownableShape(vmConfigKind),
+        shape: managedShape(vmConfigKind),
         by: { manager: 'a', apiVersion: 'v1', time: '' },
         isForced: true,
       }),
@@ -318,7 +318,7 @@ const parsers: Readonly<Record<string, Row>> = {
     ],
     parse: ofJson((patch) => {
       for (const apply of Object.values(patches))
-        ofJson((value) => apply({ a: 1, metadata: { finalizers: ['b'] } }, value, ownableShape(vmConfigKind)))(
+        ofJson((value) => apply({ a: 1, metadata: { finalizers: ['b'] } }, value, managedShape(vmConfigKind)))(
           JSON.stringify(patch),
         )
     }),

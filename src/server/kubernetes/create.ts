@@ -4,9 +4,15 @@ import { isDeepStrictEqual } from 'node:util'
 import { timestamp } from '../../platform/clock.ts'
 import type { Entry } from '../../store/store.ts'
 import { refusalOf } from '../http/refusals.ts'
+import {
+  clientMetadata,
+  managedPart,
+  managedShape,
+  metadataUpdate,
+  type StoredMetadata,
+} from './changes/client-metadata.ts'
 import { applied, updated } from './changes/field-owners.ts'
-import { keeping, keptOf, type Meta, ownable, ownableShape } from './changes/kept-metadata.ts'
-import { apiVersionOf, fieldsOf, type Kind, type KubeObject, type Written } from './kinds/kind.ts'
+import { apiVersionOf, fieldsOf, type Kind, type KubeObject, type ObjectInput } from './kinds/kind.ts'
 import { entryOf } from './list.ts'
 import { generatedName } from './read-object.ts'
 import { realName, runWith, type Writer } from './run.ts'
@@ -14,7 +20,7 @@ import { conflictError } from './status.ts'
 
 const attempts = 8
 
-export async function createObject(writer: Writer, object: Written, isApply = false): Promise<KubeObject> {
+export async function createObject(writer: Writer, object: ObjectInput, isApply = false): Promise<KubeObject> {
   const { kind, listing } = writer
   const { generateName = '', name } = object.metadata
   for (let attempt = 1; ; attempt++) {
@@ -25,9 +31,9 @@ export async function createObject(writer: Writer, object: Written, isApply = fa
     const refusal = () => conflictError(kind, chosen)
     try {
       const planned = (kind.create as NonNullable<Kind['create']>).plan(named)
-      const { value, written, isCarried } = await runWith(writer, planned, { key, refusal, meta })
+      const { value, written, isRecordWritten } = await runWith(writer, planned, { key, refusal, meta })
       if (writer.query.isDryRun) return rehearsed(writer, named, written)
-      return await created(writer, { meta, chosen, isCarried, name: textIn(value, 'name') ?? chosen })
+      return await created(writer, { meta, chosen, isRecordWritten, name: textIn(value, 'name') ?? chosen })
     } catch (error) {
       const isTaken = refusalOf(error).reason === 'AlreadyExists'
       if (name || !isTaken || attempt === attempts) throw error
@@ -36,42 +42,45 @@ export async function createObject(writer: Writer, object: Written, isApply = fa
 }
 
 /** What its creator writes is its creator's. */
-function metaOf({ kind, by }: Writer, object: Written, isApply: boolean): Meta {
-  const [shape, config] = [ownableShape(kind), ownable(kind, object)]
+function metaOf({ kind, by }: Writer, object: ObjectInput, isApply: boolean): StoredMetadata {
+  const [shape, config] = [managedShape(kind), managedPart(kind, object)]
   const managedFields = isApply
     ? applied([], { live: {}, config, shape, by, isForced: false }).managedFields
     : updated([], { before: {}, after: config, shape, by })
-  return { ...keptOf(kind, object), managedFields }
+  return { ...clientMetadata(kind, object), managedFields }
 }
 
 interface Created {
-  readonly meta: Meta
+  readonly meta: StoredMetadata
   /** The name that was asked for. */
   readonly chosen: string
   /** That of the record: committing a VM changes its image, whatever the object is called. */
   readonly name: string
-  readonly isCarried: boolean
+  readonly isRecordWritten: boolean
 }
 
-async function created(writer: Writer, { meta, chosen, isCarried, name }: Created): Promise<KubeObject> {
+async function created(writer: Writer, { meta, chosen, isRecordWritten, name }: Created): Promise<KubeObject> {
   const { kind, lists, listing } = writer
   const found = () => entryOf(kind, listing, realName(writer, name))
   const { key, rev } = found()
   const object = lists.object(listing, found())
   // What was asked for was there already, as it was asked for.
   if (
-    !isCarried &&
+    !isRecordWritten &&
     name === chosen &&
-    !isDeepStrictEqual(keptOf(kind, object), keptOf(kind, { metadata: { ...object.metadata, ...meta } }))
+    !isDeepStrictEqual(
+      clientMetadata(kind, object),
+      clientMetadata(kind, { metadata: { ...object.metadata, ...meta } }),
+    )
   ) {
     const refusal = () => conflictError(kind, chosen)
-    await runWith(writer, keeping(kind, object, meta), { key, rev, refusal, meta })
+    await runWith(writer, metadataUpdate(kind, object, meta), { key, rev, refusal, meta })
   }
   return lists.object(listing, found())
 }
 
 /** As it would be, without the version and the uid that it would get. */
-function rehearsed(writer: Writer, object: Written, written: Entry<never> | undefined): KubeObject {
+function rehearsed(writer: Writer, object: ObjectInput, written: Entry<never> | undefined): KubeObject {
   const { kind, lists, listing, namespace, now } = writer
   if (written?.value !== undefined && written.key.startsWith(listing.collection.prefix)) {
     const made = lists.object(listing, written)

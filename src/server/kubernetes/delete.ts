@@ -1,4 +1,4 @@
-// delete: the operation of the table, called as its caller. Finalizers keep an object: it is marked, and the operation is
+// delete: the operation of the table, called as its caller. Finalizers keep an object: it is markedForDeletion, and the operation is
 // carried out, as whoever deleted it, when the last of them is removed.
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError, badRequest } from '../../api/errors.ts'
@@ -9,7 +9,7 @@ import type { CallerRecord, RecordMeta } from '../../store/records/record-meta.t
 import type { Entry } from '../../store/store.ts'
 import { refusalOf } from '../http/refusals.ts'
 import type { Listing } from '../lists/listing.ts'
-import { keeping, keptOf, type Meta } from './changes/kept-metadata.ts'
+import { clientMetadata, metadataUpdate, type StoredMetadata } from './changes/client-metadata.ts'
 import { fieldsOf, type Kind, type KubeObject, type ObjectFields } from './kinds/kind.ts'
 import { entryOf } from './list.ts'
 import type { KubeQuery } from './query.ts'
@@ -99,7 +99,7 @@ async function removeNow(writer: Writer, { entry, object, refusal, isGuarded }: 
   const { lists, listing, query } = writer
   const remove = () => run(writer, removalOf(writer, object))
   const work = isGuarded ? expecting({ key: entry.key, rev: entry.rev, refusal }, remove) : remove()
-  await (query.isDryRun ? work : Promise.race([work, marked(listing, lists, entry, work)]))
+  await (query.isDryRun ? work : Promise.race([work, markedForDeletion(listing, lists, entry, work)]))
   return withDeletion(writer, object)
 }
 
@@ -122,9 +122,9 @@ async function markDeleted(writer: Writer, { entry, object, refusal }: Deleting)
   const known = deletionOf(entry)
   const deletion = { at: known?.at ?? timestamp(now), by: callerOf(request.principal) }
   if (isDeepStrictEqual(deletion, known)) return object
-  const kept = keptOf(kind, object)
+  const kept = clientMetadata(kind, object)
   const meta = { ...kept, managedFields: object.metadata.managedFields ?? [], deletion }
-  await runWith(writer, keeping(kind, object, kept), { key: entry.key, rev: entry.rev, refusal, meta })
+  await runWith(writer, metadataUpdate(kind, object, kept), { key: entry.key, rev: entry.rev, refusal, meta })
   return lists.object(listing, entryOf(kind, listing, realName(writer, object.metadata.name)))
 }
 
@@ -143,23 +143,23 @@ interface Finalizing {
   readonly key: string
   readonly rev: string
   readonly refusal: () => Error
-  readonly meta: Meta
+  readonly meta: StoredMetadata
 }
 
 /** The last finalizer is removed: the operation is carried out as whoever deleted the object. */
-export async function finalize(writer: Writer, object: KubeObject, carried: Finalizing): Promise<KubeObject> {
+export async function finalize(writer: Writer, object: KubeObject, guarded: Finalizing): Promise<KubeObject> {
   const { listing, lists, query } = writer
   const { managedFields: _, finalizers: __, ...metadata } = object.metadata
-  const deleter = { ...writer, principal: carried.meta.deletion?.by }
-  const work = runWith(deleter, removalOf(writer, object), carried)
-  const entry = listing.collection.at(carried.key)
+  const deleter = { ...writer, principal: guarded.meta.deletion?.by }
+  const work = runWith(deleter, removalOf(writer, object), guarded)
+  const entry = listing.collection.at(guarded.key)
   const isAlone = query.isDryRun || !entry
-  await (isAlone ? work : Promise.race([work, marked(listing, lists, entry, work)]))
+  await (isAlone ? work : Promise.race([work, markedForDeletion(listing, lists, entry, work)]))
   return { ...object, metadata }
 }
 
-/** Resolves when the record is marked as being deleted, or gone. What the operation then waits for goes on by itself. */
-function marked(
+/** Resolves when the record is markedForDeletion as being deleted, or gone. What the operation then waits for goes on by itself. */
+function markedForDeletion(
   listing: Listing<unknown>,
   lists: WireLists,
   { key, rev }: Entry<never>,

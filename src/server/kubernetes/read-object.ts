@@ -9,8 +9,8 @@ import type { Settings } from '../config/settings.ts'
 import { metadataProblems } from '../gate/record-metadata.ts'
 import { refusalOf } from '../http/refusals.ts'
 import { bodyValidator, type Validator } from '../http/validate.ts'
-import { keptOf } from './changes/kept-metadata.ts'
-import { apiVersionOf, fieldsOf, type Kind, type ObjectFields, type StringMap, type Written } from './kinds/kind.ts'
+import { clientMetadata } from './changes/client-metadata.ts'
+import { apiVersionOf, fieldsOf, type Kind, type ObjectFields, type ObjectInput, type StringMap } from './kinds/kind.ts'
 import type { KubeQuery } from './query.ts'
 import { wrongKind } from './status.ts'
 
@@ -27,7 +27,7 @@ interface Place {
 }
 
 interface Read {
-  readonly object: Written
+  readonly object: ObjectInput
   /** Unknown fields and those that are there twice, for a `Warning` header. */
   readonly warnings: readonly string[]
 }
@@ -54,7 +54,7 @@ export function readObject(
       'BadRequest',
       `The namespace of the object (${place}) does not match the namespace of the request`,
     )
-  const object: Written = {
+  const object: ObjectInput = {
     ...fields,
     metadata: {
       ...metadata,
@@ -66,7 +66,7 @@ export function readObject(
     },
   }
   checkLabels(kind, object.metadata.labels)
-  const causes = metadataProblems(keptOf(kind, object))
+  const causes = metadataProblems(clientMetadata(kind, object))
   if (causes.length > 0)
     throw invalid(
       kind.plural,

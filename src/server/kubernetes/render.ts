@@ -29,8 +29,8 @@ export interface Renderer {
 const wideNameColumn: PrinterColumn = { ...nameColumn, isWide: true }
 
 /** Names that nobody reads come last, and only if asked for. */
-const columnsOf = ({ columns, hasMadeNames }: Kind): readonly PrinterColumn[] =>
-  hasMadeNames ? [...columns, wideNameColumn] : [nameColumn, ...columns]
+const columnsOf = ({ columns, hasGeneratedNames }: Kind): readonly PrinterColumn[] =>
+  hasGeneratedNames ? [...columns, wideNameColumn] : [nameColumn, ...columns]
 
 export const columnDefinitions = (kind: Kind) =>
   columnsOf(kind).map(({ name, type, description, isWide }) => ({

@@ -8,9 +8,9 @@ import type { Entry } from '../../store/store.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Listing } from '../lists/listing.ts'
 import type { Operations } from '../operations/invoke.ts'
+import { type StoredMetadata, withMetadata } from './changes/client-metadata.ts'
 import type { Manager } from './changes/field-owners.ts'
-import { type Meta, withMeta } from './changes/kept-metadata.ts'
-import type { Kind, Planned } from './kinds/kind.ts'
+import type { Kind, PlannedCall } from './kinds/kind.ts'
 import type { KubeQuery } from './query.ts'
 import type { WireLists } from './wire-lists.ts'
 
@@ -31,28 +31,28 @@ export interface Writer {
   readonly by: Manager
 }
 
-interface Carried {
+interface GuardedWrite {
   readonly key: string
   /** Undefined: it is not there yet. */
   readonly rev?: string | undefined
   readonly refusal: () => Error
-  readonly meta: Meta
+  readonly meta: StoredMetadata
 }
 
-/** An operation and the metadata of its object, in one write. `isCarried`: the operation wrote that object. */
+/** An operation and the metadata of its object, in one write. `isRecordWritten`: the operation wrote that object. */
 export async function runWith(
   writer: Writer,
-  planned: Planned,
-  { meta, ...expected }: Carried,
-): Promise<Ran & { readonly isCarried: boolean }> {
-  let isCarried = false
-  const add = withMeta(writer.kind, meta)
+  planned: PlannedCall,
+  { meta, ...expected }: GuardedWrite,
+): Promise<Ran & { readonly isRecordWritten: boolean }> {
+  let isRecordWritten = false
+  const add = withMetadata(writer.kind, meta)
   const adding = (record: unknown): unknown => {
-    isCarried = true
+    isRecordWritten = true
     return add(record)
   }
   const ran = await expecting({ ...expected, adding }, () => run(writer, planned))
-  return { ...ran, isCarried }
+  return { ...ran, isRecordWritten }
 }
 
 interface Ran {
@@ -62,7 +62,7 @@ interface Ran {
 }
 
 /** Invokes an operation as its route would, up to its first write in a dry run. */
-export async function run(writer: Writer, planned: Planned): Promise<Ran> {
+export async function run(writer: Writer, planned: PlannedCall): Promise<Ran> {
   const { operations, request, settings, query, principal = request.principal } = writer
   const { operation } = planned
   const namespace =

@@ -63,7 +63,7 @@ export const objectNotFound = (kind: Kind, name: string): ApiError =>
 function placed(cause: Cause, kind: Kind | undefined): Cause {
   const { field } = cause
   if (!kind || field.startsWith('.') || /^(?:metadata|spec|status|apiVersion|kind)\b/.test(field)) return cause
-  return { ...cause, field: kind.places?.[field] ?? `spec.${field}` }
+  return { ...cause, field: kind.fieldPaths?.[field] ?? `spec.${field}` }
 }
 
 export const conflictError = (kind: Kind, name: string): ApiError =>

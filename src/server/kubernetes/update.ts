@@ -4,8 +4,14 @@ import { isDeepStrictEqual } from 'node:util'
 import { ApiError, invalid } from '../../api/errors.ts'
 import type { Entry } from '../../store/store.ts'
 import { refuseDeepJson } from '../http/json-depth.ts'
+import {
+  clientMetadata,
+  managedPart,
+  managedShape,
+  metadataUpdate,
+  type StoredMetadata,
+} from './changes/client-metadata.ts'
 import { applied, readManagedFields, updated } from './changes/field-owners.ts'
-import { keeping, keptOf, type Meta, ownable, ownableShape } from './changes/kept-metadata.ts'
 import { patches } from './changes/patch.ts'
 import { deletionOf, finalize, mustBeDeletable } from './delete.ts'
 import {
@@ -14,8 +20,8 @@ import {
   type Kind,
   type KubeObject,
   type ObjectFields,
-  type Planned,
-  type Written,
+  type ObjectInput,
+  type PlannedCall,
 } from './kinds/kind.ts'
 import { entryOf } from './list.ts'
 import { realName, run, runWith, type Writer } from './run.ts'
@@ -23,8 +29,8 @@ import { conflictError } from './status.ts'
 
 /** What is to become of an object, and whose its fields are then. */
 interface Revision {
-  readonly object: Written
-  readonly managedFields: Meta['managedFields']
+  readonly object: ObjectInput
+  readonly managedFields: StoredMetadata['managedFields']
 }
 
 /** Whoever names no version is not to lose a race: Kubernetes looks again as often. */
@@ -64,35 +70,35 @@ interface Changing {
 async function changed(writer: Writer, { entry, before, revision, refusal }: Changing): Promise<KubeObject> {
   const { kind, listing, lists } = writer
   const { object, managedFields } = revision
-  const [was, kept] = [keptOf(kind, before), keptOf(kind, object)]
+  const [was, kept] = [clientMetadata(kind, before), clientMetadata(kind, object)]
   const deletion = deletionOf(entry)
-  const meta: Meta = { ...kept, managedFields, deletion }
-  const carried = { key: entry.key, rev: entry.rev, refusal, meta }
+  const meta: StoredMetadata = { ...kept, managedFields, deletion }
+  const guarded = { key: entry.key, rev: entry.rev, refusal, meta }
   const isHeld = kept.finalizers.some((each) => !was.finalizers.includes(each))
   if (isHeld || !isDeepStrictEqual(was.ownerReferences, kept.ownerReferences)) await mustBeDeletable(writer, before)
   if (deletion) {
     if (isHeld) throw noMoreFinalizers(kind)
-    if (kept.finalizers.length === 0) return finalize(writer, before, carried)
+    if (kept.finalizers.length === 0) return finalize(writer, before, guarded)
   }
   const isKept = isDeepStrictEqual(was, kept) && isDeepStrictEqual(before.metadata.managedFields ?? [], managedFields)
   const specific = plansOf(kind, before, object)
-  const [first, ...more] = specific.length > 0 ? specific : isKept ? [] : [keeping(kind, before, kept)]
+  const [first, ...more] = specific.length > 0 ? specific : isKept ? [] : [metadataUpdate(kind, before, kept)]
   if (!first) return before
-  const { isCarried, written } = await runWith(writer, first, carried)
+  const { isRecordWritten, written } = await runWith(writer, first, guarded)
   if (writer.query.isDryRun) return rehearsed(writer, { before, object, written, isWhole: more.length === 0 })
   for (const planned of more) await run(writer, planned)
   const now = (): Entry<never> => entryOf(kind, listing, realName(writer, before.metadata.name))
   // The operation left the record as it was: that is changed by itself.
-  if (!isCarried && !isKept) {
+  if (!isRecordWritten && !isKept) {
     const { key, rev } = now()
-    await runWith(writer, keeping(kind, before, kept), { ...carried, key, rev })
+    await runWith(writer, metadataUpdate(kind, before, kept), { ...guarded, key, rev })
   }
   return lists.object(listing, now())
 }
 
 interface Rehearsed {
   readonly before: KubeObject
-  readonly object: Written
+  readonly object: ObjectInput
   readonly written: Entry<never> | undefined
   /** One operation makes all of the change. */
   readonly isWhole: boolean
@@ -117,9 +123,9 @@ function rehearsed({ kind, lists, listing }: Writer, { before, object, written, 
   return { ...made, ...Object.fromEntries(top), metadata }
 }
 
-function plansOf(kind: Kind, before: KubeObject, after: Written): readonly Planned[] {
+function plansOf(kind: Kind, before: KubeObject, after: ObjectInput): readonly PlannedCall[] {
   const change = kind.update as NonNullable<Kind['update']>
-  if (!change.isSame(before, after)) throw unchangeable(kind)
+  if (!change.isAllowed(before, after)) throw unchangeable(kind)
   return change.plan(before, after)
 }
 
@@ -138,13 +144,17 @@ const noMoreFinalizers = (kind: Kind): ApiError => {
 }
 
 /** What an update or a patch makes of an object: what it changes is its manager's. */
-export function replacing({ kind, by }: Pick<Writer, 'kind' | 'by'>, before: KubeObject, object: Written): Revision {
+export function replacing(
+  { kind, by }: Pick<Writer, 'kind' | 'by'>,
+  before: KubeObject,
+  object: ObjectInput,
+): Revision {
   const entries =
     readManagedFields(object.metadata.managedFields, apiVersionOf(kind), by.time) ?? before.metadata.managedFields ?? []
   const managedFields = updated(entries, {
-    before: ownable(kind, before),
-    after: ownable(kind, object),
-    shape: ownableShape(kind),
+    before: managedPart(kind, before),
+    after: managedPart(kind, object),
+    shape: managedShape(kind),
     by,
   })
   return { object, managedFields }
@@ -154,12 +164,12 @@ export function replacing({ kind, by }: Pick<Writer, 'kind' | 'by'>, before: Kub
 export function applying(
   { kind, by, query }: Pick<Writer, 'kind' | 'by' | 'query'>,
   before: KubeObject,
-  config: Written,
+  config: ObjectInput,
 ): Revision {
   const { object, managedFields } = applied(before.metadata.managedFields ?? [], {
-    live: ownable(kind, before),
-    config: ownable(kind, config),
-    shape: ownableShape(kind),
+    live: managedPart(kind, before),
+    config: managedPart(kind, config),
+    shape: managedShape(kind),
     by,
     isForced: query.isForced,
     lastApplied: lastAppliedIn(before),
@@ -172,19 +182,19 @@ export function applying(
     object: {
       ...rest,
       metadata: {
-        ...(metadata as Written['metadata']),
+        ...(metadata as ObjectInput['metadata']),
         name,
         ...(uid !== undefined && { uid }),
         ...(resourceVersion !== undefined && { resourceVersion }),
         labels: {
-          ...madeOf(labels, keptOf(kind, before).labels),
-          ...made(config.metadata.labels, kind.madeLabels),
-          ...(metadata as Written['metadata']).labels,
+          ...madeOf(labels, clientMetadata(kind, before).labels),
+          ...made(config.metadata.labels, kind.computedLabels),
+          ...(metadata as ObjectInput['metadata']).labels,
         },
         annotations: {
-          ...madeOf(annotations, keptOf(kind, before).annotations),
-          ...made(config.metadata.annotations, kind.madeAnnotations),
-          ...(metadata as Written['metadata']).annotations,
+          ...madeOf(annotations, clientMetadata(kind, before).annotations),
+          ...made(config.metadata.annotations, kind.computedAnnotations),
+          ...(metadata as ObjectInput['metadata']).annotations,
         },
       },
     },
@@ -203,7 +213,7 @@ function lastAppliedIn({ metadata }: KubeObject): ObjectFields {
   }
 }
 
-type Texts = Written['metadata']['labels']
+type Texts = ObjectInput['metadata']['labels']
 
 const madeOf = (all: Texts, kept: Texts): Texts =>
   Object.fromEntries(Object.entries(all).filter(([name]) => !Object.hasOwn(kept, name)))
@@ -225,5 +235,5 @@ export function patched(kind: Kind, contentType: string, before: KubeObject, pat
         hint: 'Use kubectl patch --type=merge or --type=json',
       },
     )
-  return apply(before, patch, ownableShape(kind))
+  return apply(before, patch, managedShape(kind))
 }

@@ -13,11 +13,11 @@ import { deleteObject, readDeleteOptions } from './delete.ts'
 import {
   apiVersionOf,
   fieldsOf,
-  isMade,
+  isComputed,
   type Kind,
   type KubeObject,
   objectOf,
-  type Planned,
+  type PlannedCall,
   resourceName,
   statusVerbs,
   verbsOf,
@@ -128,7 +128,7 @@ const sendObject = (context: Context, object: KubeObject, status = 200): Fastify
 
 function getObject(context: Context): unknown {
   const { kind, name = '' } = context
-  if (isMade(kind)) return getMade(context)
+  if (isComputed(kind)) return getMade(context)
   const { listing, lists } = opened(context)
   const found = entryOf(kind, listing, realName({ kind, settings: context.services.settings }, name), name)
   return sendObject(context, asNamed(context, lists.object(listing, found)))
@@ -140,7 +140,7 @@ function asNamed({ kind, name }: Context, object: KubeObject): KubeObject {
 }
 
 async function listObjects(context: Context): Promise<FastifyReply> {
-  if (isMade(context.kind)) return listMade(context)
+  if (isComputed(context.kind)) return listMade(context)
   const { listing, lists } = opened(context)
   await reachVersions(context.services, listing.collection, context.query)
   return send(context, listText(lists, listing, context.renderer, context.query))
@@ -321,10 +321,11 @@ interface Token {
   readonly expiresAt: string | null
 }
 
-const tokenOf = async (writer: Writer, planned: Planned): Promise<Token> => (await run(writer, planned)).value as Token
+const tokenOf = async (writer: Writer, planned: PlannedCall): Promise<Token> =>
+  (await run(writer, planned)).value as Token
 
 /** A dry run: no token is kept, so none may be made. */
-function noToken(writer: Writer, { operation, params, body }: Planned): Token {
+function noToken(writer: Writer, { operation, params, body }: PlannedCall): Token {
   const { operations, request, namespace, kind, listing, now } = writer
   operations.admit(operation, { principal: request.principal, namespace, params: { ...params }, body: { ...body } })
   entryOf(kind, listing, params?.serviceaccount ?? '')

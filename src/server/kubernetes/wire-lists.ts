@@ -106,10 +106,10 @@ const realFields = (selector: string, aliases: Aliases): string =>
     .join(',')
 
 /** Without conditions that every object meets. */
-const selected = ({ unselected = [] }: Kind, selector: string): string =>
+const selected = ({ ignoredSelectors = [] }: Kind, selector: string): string =>
   selector
     .split(',')
-    .filter((part) => !unselected.some((field) => part.trim().startsWith(`${field}=`)))
+    .filter((part) => !ignoredSelectors.some((field) => part.trim().startsWith(`${field}=`)))
     .join(',')
 
 /** The fields of a kind that a selector may name, as a schema. */

@@ -15,7 +15,7 @@ import { type Event, listEvents } from '../../../api/service/events.ts'
 import { setMetadata } from '../../../api/service/metadata.ts'
 import { cancelPushJob, listPushJobs, type PushJob } from '../../../api/vms/push-jobs.ts'
 import type { NamespaceRecord } from '../../../store/records/collections.ts'
-import { fieldsOf, type Kind, type KubeObject, type PrinterColumn, sameSpec, type Written } from './kind.ts'
+import { fieldsOf, type Kind, type KubeObject, type ObjectInput, type PrinterColumn, sameSpec } from './kind.ts'
 import { archLabel, objectSpec, orka } from './orka.ts'
 import { column } from './vm-fields.ts'
 
@@ -31,7 +31,7 @@ const namespaceLabel = `${orka.group}/namespace`
 const onlyMetadata = (...operations: readonly Operation[]) => ({
   operations: [...operations, setMetadata],
   plan: () => [],
-  isSame: (before: KubeObject, after: Written): boolean => sameSpec(before, after),
+  isAllowed: (before: KubeObject, after: ObjectInput): boolean => sameSpec(before, after),
 })
 
 export const namespaceKind: Kind = {
@@ -44,8 +44,8 @@ export const namespaceKind: Kind = {
   scope: 'cluster',
   isAliased: true,
   keptAs: 'namespaces',
-  keptIn: ({ metadata }) => metadata.name,
-  madeLabels: [nameLabel, namespaceLabel],
+  recordNamespace: ({ metadata }) => metadata.name,
+  computedLabels: [nameLabel, namespaceLabel],
   list: listNamespaces,
   show: ({ name, createdAt }: Namespace, { isTerminating }: NamespaceRecord) => ({
     name,
@@ -65,7 +65,7 @@ export const namespaceKind: Kind = {
     operation: deleteNamespace,
     plan: ({ metadata }) => ({ operation: deleteNamespace, namespace: metadata.name }),
   },
-  places: { name: 'metadata.name' },
+  fieldPaths: { name: 'metadata.name' },
 }
 
 const hostLabel = 'kubernetes.io/hostname'
@@ -84,8 +84,8 @@ export const nodeKind: Kind = {
   description: 'A node of any namespace. kubectl cordon and uncordon work on it',
   scope: 'cluster',
   keptAs: 'nodes',
-  keptIn: placeOf,
-  madeLabels: [archLabel, hostLabel, placeLabel],
+  recordNamespace: placeOf,
+  computedLabels: [archLabel, hostLabel, placeLabel],
   list: listNodes,
   show: (node: Node) => ({
     name: node.name,
@@ -167,7 +167,7 @@ export const nodeKind: Kind = {
       const operation = is ? cordonNode : uncordonNode
       return [{ operation, namespace: placeOf(before), params: { name: before.metadata.name }, body: {} }]
     },
-    isSame: (before, after) => sameSpec(before, after, (field) => field === 'unschedulable'),
+    isAllowed: (before, after) => sameSpec(before, after, (field) => field === 'unschedulable'),
   },
   remove: {
     operation: deleteNode,
@@ -198,8 +198,8 @@ export const podKind: Kind = {
   description: 'A push job. Deleting it cancels the push',
   scope: 'namespace',
   keptAs: 'pushjobs',
-  madeLabels: [typeLabel, jobLabel, oldJobLabel],
-  madeAnnotations: [referenceAnnotation],
+  computedLabels: [typeLabel, jobLabel, oldJobLabel],
+  computedAnnotations: [referenceAnnotation],
   list: listPushJobs,
   show: (job: PushJob) => ({
     name: job.name,
@@ -281,7 +281,7 @@ export const eventKind: Kind = {
   shortNames: ['ev'],
   description: 'What happened, by whom',
   scope: 'namespace',
-  hasMadeNames: true,
+  hasGeneratedNames: true,
   list: listEvents,
   show: (event: Event) => {
     const [kind, apiVersion] = involvedKinds[event.involved.kind] ?? [event.involved.kind, '']
@@ -324,7 +324,7 @@ export const eventKind: Kind = {
     'type',
   ],
   // Events know what they are about by its name.
-  unselected: ['involvedObject.uid', 'involvedObject.resourceVersion', 'involvedObject.fieldPath'],
+  ignoredSelectors: ['involvedObject.uid', 'involvedObject.resourceVersion', 'involvedObject.fieldPath'],
   columns: [
     column(['Last Seen', 'date', 'lastTimestamp']),
     column(['Type', 'string', 'type']),
@@ -460,7 +460,7 @@ export const roleBindingKind: Kind = {
           subjects.length === 0 ? [] : [{ operation, params: { role: name }, body: grouped(subjects, namespace) }],
       )
     },
-    isSame: () => true,
+    isAllowed: () => true,
   },
-  places: { users: 'subjects', serviceaccounts: 'subjects' },
+  fieldPaths: { users: 'subjects', serviceaccounts: 'subjects' },
 }

@@ -19,13 +19,13 @@ import {
   given,
   type Kind,
   type KubeObject,
-  type Planned,
+  type ObjectInput,
+  type ObjectView,
+  type PlannedCall,
   type PrinterColumn,
-  type Shown,
   sameSpec,
-  type Written,
 } from './kind.ts'
-import { annotationOf, archLabel, descriptionAnnotation, label, objectSpec, orka, own, stringOf } from './orka.ts'
+import { annotationOf, archLabel, descriptionAnnotation, label, objectSpec, orka, stringOf, svc3Name } from './orka.ts'
 import { column } from './vm-fields.ts'
 
 const text = (description: string) => t.Optional(t.String({ maxLength: 512, description }))
@@ -43,17 +43,17 @@ const status = t.Object({
   errorMessage: t.String(),
 })
 
-const show = (image: Image, record: ImageRecord): Shown => ({
+const show = (image: Image, record: ImageRecord): ObjectView => ({
   name: image.name,
   createdAt: record.createdAt,
   labels: { [archLabel]: image.type },
   annotations: {
     [descriptionAnnotation]: image.description,
-    [own('progress')]: image.progress && `${image.progress.percent}%`,
-    [own('warning')]: image.warning,
-    [own('protected')]: image.protected === undefined ? undefined : String(image.protected),
-    [own('version')]: image.version === undefined ? undefined : String(image.version),
-    [own('used-by')]: image.usedBy.length === 0 ? undefined : image.usedBy.join(','),
+    [svc3Name('progress')]: image.progress && `${image.progress.percent}%`,
+    [svc3Name('warning')]: image.warning,
+    [svc3Name('protected')]: image.protected === undefined ? undefined : String(image.protected),
+    [svc3Name('version')]: image.version === undefined ? undefined : String(image.version),
+    [svc3Name('used-by')]: image.usedBy.length === 0 ? undefined : image.usedBy.join(','),
   },
   body: {
     spec: given({
@@ -73,11 +73,11 @@ const show = (image: Image, record: ImageRecord): Shown => ({
   },
 })
 
-type Plan = (object: Written) => Planned
+type Plan = (object: ObjectInput) => PlannedCall
 
-const names = ({ metadata }: Written) =>
+const names = ({ metadata }: ObjectInput) =>
   given({ name: metadata.name, description: metadata.annotations[descriptionAnnotation] })
-const source = (object: Written): string => String(objectSpec(object).source ?? '')
+const source = (object: ObjectInput): string => String(objectSpec(object).source ?? '')
 
 /** By `sourceType`. */
 const imagePlans: Readonly<Record<string, Plan>> = {
@@ -119,12 +119,12 @@ const planBy =
 /** Only the description can be changed. */
 const describing = (operation: typeof describeImage | typeof describeIso, param: string) => ({
   operations: [operation],
-  plan: (before: KubeObject, after: Written): readonly Planned[] => {
+  plan: (before: KubeObject, after: ObjectInput): readonly PlannedCall[] => {
     const [was, is] = [before, after].map(({ metadata }) => metadata.annotations[descriptionAnnotation] ?? '')
     if (was === is) return []
     return [{ operation, params: { [param]: before.metadata.name }, body: { description: is } }]
   },
-  isSame: (before: KubeObject, after: Written): boolean => sameSpec(before, after),
+  isAllowed: (before: KubeObject, after: ObjectInput): boolean => sameSpec(before, after),
 })
 
 const description: PrinterColumn = {
@@ -149,9 +149,9 @@ const shared = {
   show,
   hasStatus: true,
   selectable: ['status.state'],
-  madeAnnotations: [descriptionAnnotation],
+  computedAnnotations: [descriptionAnnotation],
 } as const
-const places = {
+const fieldPaths = {
   name: 'metadata.name',
   imageName: 'metadata.name',
   description: `metadata.annotations.${descriptionAnnotation}`,
@@ -163,7 +163,7 @@ export const kubeImageKind: Kind = {
   plural: 'images',
   singular: 'image',
   keptAs: 'images',
-  madeLabels: [archLabel],
+  computedLabels: [archLabel],
   description: 'An image of the cluster, the same in every namespace',
   list: listImages,
   schema: {
@@ -200,7 +200,7 @@ export const kubeImageKind: Kind = {
     operation: deleteImage,
     plan: ({ metadata }) => ({ operation: deleteImage, params: { image: metadata.name } }),
   },
-  places,
+  fieldPaths,
 }
 
 export const kubeIsoKind: Kind = {
@@ -209,7 +209,7 @@ export const kubeIsoKind: Kind = {
   plural: 'isos',
   singular: 'iso',
   keptAs: 'isos',
-  madeLabels: [archLabel],
+  computedLabels: [archLabel],
   description: 'An ISO of the cluster, the same in every namespace',
   list: listIsos,
   schema: {
@@ -229,5 +229,5 @@ export const kubeIsoKind: Kind = {
     operation: deleteIso,
     plan: ({ metadata }) => ({ operation: deleteIso, params: { iso: metadata.name } }),
   },
-  places,
+  fieldPaths,
 }

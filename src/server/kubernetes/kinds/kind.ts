@@ -35,7 +35,7 @@ export interface KubeObject extends ObjectFields {
 }
 
 /** What a record shows of itself, before its place and its version are added. */
-export interface Shown {
+export interface ObjectView {
   readonly name: string
   /** Absent where the kind is in no namespace, or in all of them. */
   readonly namespace?: string | undefined
@@ -59,7 +59,7 @@ export interface PrinterColumn {
 }
 
 /** An operation of the table, as an object asks for it. */
-export interface Planned {
+export interface PlannedCall {
   readonly operation: Operation
   /** Where that is not the namespace of the path. */
   readonly namespace?: string | undefined
@@ -69,27 +69,27 @@ export interface Planned {
 }
 
 /** What a request says about an object that it writes. */
-export interface Written extends ObjectFields {
+export interface ObjectInput extends ObjectFields {
   readonly metadata: ObjectMeta
 }
 
 interface Creation {
   /** Those that an object may stand for: the first one is asked about by `kubectl auth can-i create`. */
   readonly operations: readonly Operation[]
-  plan(object: Written): Planned
+  plan(object: ObjectInput): PlannedCall
 }
 
 interface Change {
   readonly operations: readonly Operation[]
   /** What makes one of the other; none: they say the same. */
-  plan(before: KubeObject, after: Written): readonly Planned[]
+  plan(before: KubeObject, after: ObjectInput): readonly PlannedCall[]
   /** Whether all that differs is what can be changed. */
-  isSame(before: KubeObject, after: Written): boolean
+  isAllowed(before: KubeObject, after: ObjectInput): boolean
 }
 
 interface Removal {
   readonly operation: Operation
-  plan(object: KubeObject): Planned
+  plan(object: KubeObject): PlannedCall
 }
 
 export interface KindLog {
@@ -111,7 +111,7 @@ export interface Kind {
   /** What get, list and watch are: a stored list, or one that is made for each answer and has no watch. */
   readonly list: ListOperation | (Operation & { readonly madeOf: t.TSchema })
   /** `item`: as the operation answers it. `record`: what is stored. */
-  show(item: never, record: never): Shown
+  show(item: never, record: never): ObjectView
   /** Schemas of `spec`, `status`, or what else it has beside `metadata`. */
   readonly schema: Readonly<Record<string, t.TSchema>>
   readonly hasStatus?: true
@@ -124,21 +124,21 @@ export interface Kind {
   /** What `setMetadata` calls it; absent: what clients add to its metadata is not kept. */
   readonly keptAs?: (typeof kindsWithMetadata)[number]
   /** The namespace that its metadata is changed in, where that is not the one of the path. */
-  keptIn?(object: KubeObject): string
+  recordNamespace?(object: KubeObject): string
   /** Labels that are made from other fields. */
-  readonly madeLabels?: readonly string[]
+  readonly computedLabels?: readonly string[]
   /** Annotations that are made from other fields, besides ours and the creator's. */
-  readonly madeAnnotations?: readonly string[]
+  readonly computedAnnotations?: readonly string[]
   /** Its names have two spellings, as those of namespaces do. */
   readonly isAliased?: true
   /** Fields that a selector may name, and that every object matches. */
-  readonly unselected?: readonly string[]
+  readonly ignoredSelectors?: readonly string[]
   /** Nobody chose its names: a table shows them last, and only if asked for more. */
-  readonly hasMadeNames?: true
+  readonly hasGeneratedNames?: true
   /** The subresource `log`: what there is to say now. */
   log?(item: never): KindLog
   /** Fields of refusals of its operations → where they are in an object; others are in `spec`. */
-  readonly places?: StringMap
+  readonly fieldPaths?: StringMap
 }
 
 export const apiVersionOf = ({ group, version }: Pick<Kind, 'group' | 'version'>): string =>
@@ -156,14 +156,14 @@ export const verbsOf = (kind: Kind): string[] => [
   'get',
   'list',
   ...(kind.update ? ['patch', 'update'] : []),
-  ...(isMade(kind) ? [] : ['watch']),
+  ...(isComputed(kind) ? [] : ['watch']),
 ]
 
 /** Of the subresource `status`, of kinds that have one. */
 export const statusVerbs: readonly string[] = ['get', 'patch', 'update']
 
 /** Made for each answer: there is nothing to watch. */
-export const isMade = ({ list }: Kind): boolean => list.madeOf !== undefined
+export const isComputed = ({ list }: Kind): boolean => list.madeOf !== undefined
 
 /** Without those that were not said. */
 export const given = <T extends object>(fields: T): { [Name in keyof T]: Exclude<T[Name], undefined> } =>
@@ -175,7 +175,7 @@ export const fieldsOf = (value: unknown): ObjectFields =>
 /** The object of a record, at a version and in a namespace. */
 export function objectOf(
   kind: Kind,
-  shown: Shown,
+  shown: ObjectView,
   { namespace, rev, meta }: { namespace?: string | undefined; rev: string; meta?: RecordMeta | undefined },
 ): KubeObject {
   const { name, createdAt, generation, labels = {}, annotations = {}, body } = shown
@@ -190,7 +190,7 @@ export function objectOf(
     metadata: {
       name,
       ...(kind.scope !== 'cluster' && place !== undefined && { namespace: place }),
-      uid: shown.uid ?? madeUid(kind, shown.namespace ?? '', name, createdAt),
+      uid: shown.uid ?? derivedUid(kind, shown.namespace ?? '', name, createdAt),
       resourceVersion: rev,
       generation: generation ?? meta?.generation ?? 1,
       creationTimestamp: createdAt,
@@ -206,7 +206,7 @@ export function objectOf(
 }
 
 /** The same as long as the record is: one of the same name made later has another time of creation. */
-function madeUid({ group, plural }: Kind, namespace: string, name: string, createdAt: string): string {
+function derivedUid({ group, plural }: Kind, namespace: string, name: string, createdAt: string): string {
   const hex = createHash('sha256')
     .update(JSON.stringify([group, plural, namespace, name, createdAt]))
     .digest('hex')
@@ -216,7 +216,7 @@ function madeUid({ group, plural }: Kind, namespace: string, name: string, creat
 /** What both name is the same in both: a field left out stays, and one that is not shown cannot be compared. */
 export function sameSpec(
   before: KubeObject,
-  after: Written,
+  after: ObjectInput,
   isFree: (field: string) => boolean = () => false,
 ): boolean {
   const was = fieldsOf(before.spec)

@@ -2,7 +2,7 @@
 import * as t from 'typebox'
 import { deleteNode, listNodes, moveNode, type Node, tagNode, untagNode } from '../../../api/nodes/nodes.ts'
 import { fieldsOf, type Kind, type ObjectFields } from './kind.ts'
-import { archLabel, label, orka, own } from './orka.ts'
+import { archLabel, label, orka, svc3Name } from './orka.ts'
 import { column } from './vm-fields.ts'
 
 export const orkaNodeKind: Kind = {
@@ -13,7 +13,7 @@ export const orkaNodeKind: Kind = {
   description: 'A node, in the namespace that it belongs to',
   scope: 'namespace',
   keptAs: 'nodes',
-  madeLabels: [archLabel],
+  computedLabels: [archLabel],
   list: listNodes,
   show: (node: Node) => ({
     name: node.name,
@@ -22,9 +22,9 @@ export const orkaNodeKind: Kind = {
     createdAt: node.createdAt,
     labels: { [archLabel]: node.architecture },
     annotations: {
-      [own('reason')]: node.reason,
-      [own('cordoned')]: String(node.cordoned),
-      [own('vms')]: node.vms.length === 0 ? undefined : node.vms.join(','),
+      [svc3Name('reason')]: node.reason,
+      [svc3Name('cordoned')]: String(node.cordoned),
+      [svc3Name('vms')]: node.vms.length === 0 ? undefined : node.vms.join(','),
     },
     body: {
       spec: { tags: node.orkaTags, namespace: node.namespace },
@@ -122,7 +122,7 @@ export const orkaNodeKind: Kind = {
         ...(isMoved ? [{ operation: moveNode, params: { name }, body: { namespace: is.namespace } }] : []),
       ]
     },
-    isSame: () => true,
+    isAllowed: () => true,
   },
   remove: {
     operation: deleteNode,

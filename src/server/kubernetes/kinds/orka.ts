@@ -9,7 +9,7 @@ export const configLabel = `${orka.group}/vm-config`
 export const descriptionAnnotation = `${orka.group}/description`
 export const creatorAnnotation = `${orka.group}/created-by`
 /** What the REST API has and the original's kinds do not. */
-export const own = (name: string): string => `svc3/${name}`
+export const svc3Name = (name: string): string => `svc3/${name}`
 
 export const objectSpec = (object: Readonly<Record<string, unknown>>) => fieldsOf(object.spec)
 export const label = (object: KubeObject, name: string): string => object.metadata.labels[name] ?? ''

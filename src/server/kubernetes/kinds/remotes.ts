@@ -4,7 +4,7 @@ import * as t from 'typebox'
 import type { RemoteItem } from '../../../api/images/image-operations.ts'
 import { listRemoteImages } from '../../../api/images/remote-images.ts'
 import { listRemoteIsos } from '../../../api/images/remote-isos.ts'
-import type { Kind, Shown } from './kind.ts'
+import type { Kind, ObjectView } from './kind.ts'
 import { archLabel, label, orka } from './orka.ts'
 import { column } from './vm-fields.ts'
 
@@ -26,7 +26,7 @@ const since = '1970-01-01T00:00:00Z'
 
 const show =
   (field: string) =>
-  ({ name, size, type }: RemoteItem): Shown => ({
+  ({ name, size, type }: RemoteItem): ObjectView => ({
     name: nameOfRemote(name),
     createdAt: since,
     labels: { [archLabel]: type },

@@ -9,12 +9,12 @@ import {
   type VmConfig,
 } from '../../../api/vms/vm-configs.ts'
 import type { VmConfigRecord } from '../../../store/records/fleet-records.ts'
-import { given, type Kind, type KubeObject, type Written } from './kind.ts'
+import { given, type Kind, type KubeObject, type ObjectInput } from './kind.ts'
 import { archLabel, creatorAnnotation, objectSpec, orka } from './orka.ts'
-import { askedShape, column, ownerColumn, shapePlaces, shapeSchema, shownShape } from './vm-fields.ts'
+import { askedShape, column, ownerColumn, shapeFieldPaths, shapeSchema, shownShape } from './vm-fields.ts'
 
 /** Whether both ask for the same. */
-const sameShape = (before: KubeObject, after: Written): boolean =>
+const sameShape = (before: KubeObject, after: ObjectInput): boolean =>
   isDeepStrictEqual(askedShape(objectSpec(before)), askedShape(objectSpec(after)))
 
 export const vmConfigKind: Kind = {
@@ -26,7 +26,7 @@ export const vmConfigKind: Kind = {
   description: 'Values for deployments, named by the label orka.macstadium.com/vm-config of a VirtualMachineInstance',
   scope: 'namespace',
   keptAs: 'vmconfigs',
-  madeLabels: [archLabel],
+  computedLabels: [archLabel],
   list: listVmConfigs,
   show: (config: VmConfig, record: VmConfigRecord) => ({
     name: config.name,
@@ -74,11 +74,11 @@ export const vmConfigKind: Kind = {
               body: askedShape(objectSpec(after)),
             },
           ],
-    isSame: () => true,
+    isAllowed: () => true,
   },
   remove: {
     operation: deleteVmConfig,
     plan: ({ metadata }) => ({ operation: deleteVmConfig, params: { vmconfig: metadata.name } }),
   },
-  places: { ...shapePlaces, type: `metadata.labels.${archLabel}` },
+  fieldPaths: { ...shapeFieldPaths, type: `metadata.labels.${archLabel}` },
 }

@@ -73,7 +73,7 @@ export function askedShape(spec: ObjectFields): ObjectFields {
 }
 
 /** Fields of refusals → where they are in an object. */
-export const shapePlaces = { node: 'spec.nodeName', name: 'metadata.name', labels: 'metadata.labels' }
+export const shapeFieldPaths = { node: 'spec.nodeName', name: 'metadata.name', labels: 'metadata.labels' }
 
 type Cell = readonly [name: string, type: PrinterColumn['type'], path: string, isWide?: boolean]
 

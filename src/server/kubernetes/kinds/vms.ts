@@ -5,7 +5,7 @@ import { setMetadata } from '../../../api/service/metadata.ts'
 import { deleteVm, deployVm, listVms, type Vm } from '../../../api/vms/vms.ts'
 import type { VmRecord } from '../../../store/records/fleet-records.ts'
 import { isDeleted } from '../../../store/records/vms.ts'
-import { fieldsOf, given, type Kind, type ObjectFields, type Shown, sameSpec, type Written } from './kind.ts'
+import { fieldsOf, given, type Kind, type ObjectFields, type ObjectInput, type ObjectView, sameSpec } from './kind.ts'
 import {
   archLabel,
   configLabel,
@@ -13,11 +13,11 @@ import {
   label,
   objectSpec,
   orka,
-  own,
   stringOf,
+  svc3Name,
   withoutMade,
 } from './orka.ts'
-import { askedShape, column, ownerColumn, shapePlaces, shapeSchema, shownShape } from './vm-fields.ts'
+import { askedShape, column, ownerColumn, shapeFieldPaths, shapeSchema, shownShape } from './vm-fields.ts'
 
 const Condition = t.Object({
   type: t.String({ description: 'Ready, or a condition of the REST API such as Scheduled' }),
@@ -59,7 +59,7 @@ const schema = {
   ),
 }
 
-function show(vm: Vm, record: VmRecord): Shown {
+function show(vm: Vm, record: VmRecord): ObjectView {
   const { ssh, ip = '' } = vm
   // Clients take the port of a VM that runs for granted.
   const phase = vm.status === 'Running' && ssh === undefined ? 'Pending' : vm.status
@@ -73,14 +73,14 @@ function show(vm: Vm, record: VmRecord): Shown {
     labels: { ...vm.labels, [archLabel]: vm.architecture },
     annotations: {
       [creatorAnnotation]: vm.owner,
-      [own('power-state')]: vm.powerState,
-      [own('expires-at')]: vm.expiresAt,
-      [own('priority')]: vm.priority === undefined ? undefined : String(vm.priority),
-      [own('disk-gb')]: vm.diskGb === undefined ? undefined : String(vm.diskGb),
-      [own('operation')]: vm.operation && `${vm.operation.kind}: ${vm.operation.phase}`,
-      [own('warning')]: vm.warning,
-      [own('pool')]: vm.warm,
-      [own('metadata-keys')]: vm.metadataKeys.length === 0 ? undefined : vm.metadataKeys.join(','),
+      [svc3Name('power-state')]: vm.powerState,
+      [svc3Name('expires-at')]: vm.expiresAt,
+      [svc3Name('priority')]: vm.priority === undefined ? undefined : String(vm.priority),
+      [svc3Name('disk-gb')]: vm.diskGb === undefined ? undefined : String(vm.diskGb),
+      [svc3Name('operation')]: vm.operation && `${vm.operation.kind}: ${vm.operation.phase}`,
+      [svc3Name('warning')]: vm.warning,
+      [svc3Name('pool')]: vm.warm,
+      [svc3Name('metadata-keys')]: vm.metadataKeys.length === 0 ? undefined : vm.metadataKeys.join(','),
     },
     body: {
       spec: { ...shownShape(record.shape), ...reserved(vm) },
@@ -118,10 +118,10 @@ const reserved = ({ reservedPorts }: Vm): ObjectFields =>
           .join(','),
       }
 
-function plan({ metadata, ...object }: Written) {
+function plan({ metadata, ...object }: ObjectInput) {
   const spec = objectSpec(object)
   const { labels, annotations } = metadata
-  const priority = annotations[own('priority')]
+  const priority = annotations[svc3Name('priority')]
   return {
     operation: deployVm,
     query: { wait: false },
@@ -132,7 +132,7 @@ function plan({ metadata, ...object }: Written) {
       reservedPorts: stringOf(spec.reservedPorts),
       customVMMetadata: spec.customVMMetadata === undefined ? undefined : fieldsOf(spec.customVMMetadata),
       labels: withoutMade(labels),
-      ttl: stringOf(annotations[own('ttl')]),
+      ttl: stringOf(annotations[svc3Name('ttl')]),
       // What is no number is refused by the schema of the operation.
       priority: priority === undefined ? undefined : Number.isNaN(Number(priority)) ? priority : Number(priority),
     }),
@@ -148,7 +148,7 @@ export const vmKind: Kind = {
   description: 'A VM. Creating one deploys it; deleting it deletes the VM and its disk',
   scope: 'namespace',
   keptAs: 'vms',
-  madeLabels: [archLabel],
+  computedLabels: [archLabel],
   list: listVms,
   show,
   schema,
@@ -181,14 +181,14 @@ export const vmKind: Kind = {
   ],
   create: { operations: [deployVm], plan },
   // What to deploy cannot be changed: a VM is what it was deployed as.
-  update: { operations: [setMetadata], plan: () => [], isSame: sameSpec },
+  update: { operations: [setMetadata], plan: () => [], isAllowed: sameSpec },
   remove: {
     operation: deleteVm,
     plan: ({ metadata }) => ({ operation: deleteVm, params: { vm: metadata.name }, query: {} }),
   },
-  places: {
-    ...shapePlaces,
-    ttl: `metadata.annotations.${own('ttl')}`,
-    priority: `metadata.annotations.${own('priority')}`,
+  fieldPaths: {
+    ...shapeFieldPaths,
+    ttl: `metadata.annotations.${svc3Name('ttl')}`,
+    priority: `metadata.annotations.${svc3Name('priority')}`,
   },
 }

@@ -7,13 +7,13 @@ import {
   type Kind,
   type KubeObject,
   type ObjectFields,
-  type Planned,
+  type PlannedCall,
   type StringMap,
 } from '../kinds/kind.ts'
 import { creatorAnnotation } from '../kinds/orka.ts'
 import type { FieldShape } from './field-paths.ts'
 
-interface Kept {
+interface ClientMetadata {
   readonly labels: StringMap
   readonly annotations: StringMap
   readonly finalizers: readonly string[]
@@ -21,14 +21,14 @@ interface Kept {
 }
 
 /** Without what is made from other fields. */
-export function keptOf(kind: Kind, { metadata }: Pick<KubeObject, 'metadata'>): Kept {
+export function clientMetadata(kind: Kind, { metadata }: Pick<KubeObject, 'metadata'>): ClientMetadata {
   const { labels, annotations, finalizers = [], ownerReferences = [] } = metadata
-  const madeLabels = new Set(kind.madeLabels)
-  const made = new Set([creatorAnnotation, ...(kind.madeAnnotations ?? [])])
-  const without = (texts: StringMap, isMade: (name: string) => boolean): StringMap =>
-    Object.fromEntries(Object.entries(texts).filter(([name]) => !isMade(name)))
+  const computedLabels = new Set(kind.computedLabels)
+  const made = new Set([creatorAnnotation, ...(kind.computedAnnotations ?? [])])
+  const without = (texts: StringMap, isComputed: (name: string) => boolean): StringMap =>
+    Object.fromEntries(Object.entries(texts).filter(([name]) => !isComputed(name)))
   return {
-    labels: without(labels, (name) => madeLabels.has(name)),
+    labels: without(labels, (name) => computedLabels.has(name)),
     annotations: without(annotations, (name) => name.startsWith('svc3/') || made.has(name)),
     finalizers,
     ownerReferences,
@@ -36,21 +36,25 @@ export function keptOf(kind: Kind, { metadata }: Pick<KubeObject, 'metadata'>): 
 }
 
 /** The operation that changes metadata and nothing else. */
-export const keeping = (kind: Kind, object: KubeObject, { labels, annotations }: Kept): Planned => ({
+export const metadataUpdate = (
+  kind: Kind,
+  object: KubeObject,
+  { labels, annotations }: ClientMetadata,
+): PlannedCall => ({
   operation: setMetadata,
-  ...(kind.keptIn && { namespace: kind.keptIn(object) }),
+  ...(kind.recordNamespace && { namespace: kind.recordNamespace(object) }),
   params: { kind: kind.keptAs ?? '', record: object.metadata.name },
   body: { labels, annotations },
 })
 
-export interface Meta extends Kept {
+export interface StoredMetadata extends ClientMetadata {
   readonly managedFields: readonly ManagedFields[]
   readonly deletion?: RecordMeta['deletion'] | undefined
 }
 
 /** A record with that metadata. Labels of a VM stand where the operation puts them. */
-export const withMeta =
-  (kind: Kind, { labels, annotations, finalizers, ownerReferences, managedFields, deletion }: Meta) =>
+export const withMetadata =
+  (kind: Kind, { labels, annotations, finalizers, ownerReferences, managedFields, deletion }: StoredMetadata) =>
   (value: unknown): unknown => {
     const record = value as { readonly meta?: RecordMeta }
     // Of another kind that shows the same record.
@@ -69,19 +73,19 @@ export const withMeta =
   }
 
 /** What of an object somebody may own: all that clients write. */
-export const ownable = (kind: Kind, object: Pick<KubeObject, 'metadata'> & ObjectFields): ObjectFields => ({
+export const managedPart = (kind: Kind, object: Pick<KubeObject, 'metadata'> & ObjectFields): ObjectFields => ({
   ...Object.fromEntries(
     Object.keys(kind.schema)
       .filter((name) => name !== 'status' && object[name] !== undefined)
       .map((name) => [name, object[name]]),
   ),
-  metadata: keptOf(kind, object),
+  metadata: clientMetadata(kind, object),
 })
 
 const texts: FieldShape = { patternProperties: { '': {} } }
 
-/** Of what `ownable` returns. */
-export const ownableShape = ({ schema }: Kind): FieldShape => ({
+/** Of what `managedPart` returns. */
+export const managedShape = ({ schema }: Kind): FieldShape => ({
   properties: {
     ...(schema as Readonly<Record<string, FieldShape>>),
     metadata: {
