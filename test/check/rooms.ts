@@ -163,7 +163,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
     packages: 'fastify, typebox',
   },
   'server/kubernetes/changes': { imports: 'api, server/http (patch.ts), server/kubernetes/kinds, store/records' },
-  'server/kubernetes/kinds': { imports: 'api, server/operations, store/records', packages: 'typebox' },
+  'server/kubernetes/kinds': { imports: 'api, platform, server/operations, store/records', packages: 'typebox' },
   'server/legacy': {
     imports:
       'api, auth, auth/provider, legacy, platform, rules, server/config, server/gate, server/http, server/lists, server/nodes, server/operations, server/transfer, store, store/records',

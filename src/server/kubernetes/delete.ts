@@ -2,6 +2,7 @@
 // carried out, as whoever deleted it, when the last of them is removed.
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError, badRequest } from '../../api/errors.ts'
+import type { Operation } from '../../api/operation.ts'
 import type { Principal } from '../../auth/principal.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { expecting } from '../../store/expectation.ts'
@@ -10,7 +11,7 @@ import type { Entry } from '../../store/store.ts'
 import { refusalOf } from '../http/refusals.ts'
 import type { Listing } from '../lists/listing.ts'
 import { clientMetadata, metadataUpdate, type StoredMetadata } from './changes/client-metadata.ts'
-import { fieldsOf, type Kind, type KubeObject, type ObjectFields } from './kinds/kind.ts'
+import { callFor, fieldsOf, type KubeObject, type ObjectFields, type PlannedCall } from './kinds/kind.ts'
 import { entryOf } from './list.ts'
 import type { KubeQuery } from './query.ts'
 import { realName, run, runWith, type Writer } from './run.ts'
@@ -88,7 +89,10 @@ interface Deleting {
   readonly isGuarded: boolean
 }
 
-const removalOf = ({ kind }: Writer, object: KubeObject) => (kind.remove as NonNullable<Kind['remove']>).plan(object)
+const removalOf = ({ kind }: Writer, object: KubeObject): PlannedCall => ({
+  ...callFor(kind.remove as Operation, object.metadata.name),
+  ...(kind.recordNamespace && { namespace: kind.recordNamespace(object) }),
+})
 
 const withDeletion = ({ now }: Writer, object: KubeObject): KubeObject => {
   const { deletionTimestamp = timestamp(now) } = object.metadata

@@ -15,7 +15,7 @@ interface Logged {
 const text = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('')
 
 const logOf = ({ kind, listing }: Logged, entry: Entry<never>): KindLog =>
-  kind.log?.(listing.item(entry) as never) ?? { lines: [], isOver: true }
+  kind.log?.(listing.item(entry) as never) ?? { lines: [], isComplete: true }
 
 const tailOf = (lines: readonly string[], { tailLines }: Logged['query']): readonly string[] =>
   tailLines === undefined ? lines : lines.slice(Math.max(0, lines.length - tailLines))
@@ -38,16 +38,16 @@ async function* linesFrom(logged: Logged, first: Entry<never>, signal: AbortSign
   const start = logOf(logged, first)
   const sent = new Set(start.lines)
   yield text(tailOf(start.lines, query))
-  if (start.isOver) return
+  if (start.isComplete) return
   for await (const batch of collection.watch(scope, first.rev, signal)) {
     if ('type' in batch) continue
     for (const change of batch as readonly Change[]) {
       if ((change.type === 'put' ? change.entry : change).key !== first.key) continue
       if (change.type === 'delete') return
-      const { lines, isOver } = logOf(logged, change.entry as Entry<never>)
+      const { lines, isComplete } = logOf(logged, change.entry as Entry<never>)
       yield text(lines.filter((line: string) => !sent.has(line)))
       for (const line of lines) sent.add(line)
-      if (isOver) return
+      if (isComplete) return
     }
   }
 }

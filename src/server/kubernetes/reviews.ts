@@ -56,7 +56,7 @@ export function operationsOf(kind: Kind, verb: string): readonly Operation[] {
   if (!verbsOf(kind).includes(verb)) return []
   if (verb === 'create') return kind.create?.operations ?? []
   if (verb === 'update' || verb === 'patch') return kind.update?.operations ?? []
-  if (verb === 'delete' || verb === 'deletecollection') return kind.remove ? [kind.remove.operation] : []
+  if (verb === 'delete' || verb === 'deletecollection') return kind.remove ? [kind.remove] : []
   return [kind.list]
 }
 

@@ -19,6 +19,7 @@ import {
   fieldsOf,
   type Kind,
   type KubeObject,
+  keepsImmutable,
   type ObjectFields,
   type ObjectInput,
   type PlannedCall,
@@ -124,9 +125,8 @@ function rehearsed({ kind, lists, listing }: Writer, { before, object, written, 
 }
 
 function plansOf(kind: Kind, before: KubeObject, after: ObjectInput): readonly PlannedCall[] {
-  const change = kind.update as NonNullable<Kind['update']>
-  if (!change.isAllowed(before, after)) throw unchangeable(kind)
-  return change.plan(before, after)
+  if (!keepsImmutable(kind, before, after)) throw unchangeable(kind)
+  return kind.update?.plan?.(before, after) ?? []
 }
 
 const unchangeable = (kind: Kind): ApiError => {

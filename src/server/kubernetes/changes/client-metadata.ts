@@ -6,6 +6,7 @@ import {
   apiVersionOf,
   type Kind,
   type KubeObject,
+  metadataKind,
   type ObjectFields,
   type PlannedCall,
   type StringMap,
@@ -43,7 +44,7 @@ export const metadataUpdate = (
 ): PlannedCall => ({
   operation: setMetadata,
   ...(kind.recordNamespace && { namespace: kind.recordNamespace(object) }),
-  params: { kind: kind.keptAs ?? '', record: object.metadata.name },
+  params: { kind: metadataKind(kind) ?? '', record: object.metadata.name },
   body: { labels, annotations },
 })
 
@@ -61,7 +62,7 @@ export const withMetadata =
     const others = (record.meta?.managedFields ?? []).filter(({ apiVersion }) => apiVersion !== apiVersionOf(kind))
     const { generation } = record.meta ?? {}
     const meta: RecordMeta = {
-      ...(kind.keptAs !== 'vms' && { labels }),
+      ...(metadataKind(kind) !== 'vms' && { labels }),
       annotations,
       ...(generation !== undefined && { generation }),
       ...(finalizers.length > 0 && { finalizers }),

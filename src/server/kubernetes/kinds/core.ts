@@ -10,40 +10,28 @@ import {
   type ServiceAccount,
 } from '../../../api/access/service-accounts.ts'
 import { cordonNode, deleteNode, listNodes, type Node, uncordonNode } from '../../../api/nodes/nodes.ts'
-import type { Operation } from '../../../api/operation.ts'
 import { type Event, listEvents } from '../../../api/service/events.ts'
 import { setMetadata } from '../../../api/service/metadata.ts'
 import { cancelPushJob, listPushJobs, type PushJob } from '../../../api/vms/push-jobs.ts'
 import type { NamespaceRecord } from '../../../store/records/collections.ts'
-import { fieldsOf, type Kind, type KubeObject, type ObjectInput, type PrinterColumn, sameSpec } from './kind.ts'
-import { archLabel, objectSpec, orka } from './orka.ts'
-import { column } from './vm-fields.ts'
+import { age, column, textColumn, wide } from './columns.ts'
+import { callFor, creation, defineKind, fieldsOf, type KubeObject, type ObjectFields } from './kind.ts'
+import { archLabel, orka } from './orka.ts'
 
 const core = { group: '', version: 'v1' } as const
-const age = column(['Age', 'date', 'metadata.creationTimestamp'])
 const any = (description: string) => t.Optional(t.Object({}, { description, additionalProperties: true }))
 const Conditions = t.Array(t.Object({ type: t.String(), status: t.String() }, { additionalProperties: true }))
 
 const nameLabel = 'kubernetes.io/metadata.name'
 const namespaceLabel = `${orka.group}/namespace`
 
-/** Only its metadata can be changed, by who may do what the operations do. */
-const onlyMetadata = (...operations: readonly Operation[]) => ({
-  operations: [...operations, setMetadata],
-  plan: () => [],
-  isAllowed: (before: KubeObject, after: ObjectInput): boolean => sameSpec(before, after),
-})
-
-export const namespaceKind: Kind = {
+export const namespaceKind = defineKind({
   ...core,
   kind: 'Namespace',
-  plural: 'namespaces',
-  singular: 'namespace',
   shortNames: ['ns'],
   description: 'A namespace. Deleting it is refused while it has VMs or nodes',
   scope: 'cluster',
   isAliased: true,
-  keptAs: 'namespaces',
   recordNamespace: ({ metadata }) => metadata.name,
   computedLabels: [nameLabel, namespaceLabel],
   list: listNamespaces,
@@ -55,43 +43,33 @@ export const namespaceKind: Kind = {
     body: { spec: {}, status: { phase: isTerminating ? 'Terminating' : 'Active' } },
   }),
   schema: { spec: any('Empty'), status: t.Object({ phase: t.String({ description: 'Active or Terminating' }) }) },
-  columns: [column(['Status', 'string', 'status.phase']), age],
-  create: {
-    operations: [createNamespace],
-    plan: ({ metadata }) => ({ operation: createNamespace, body: { name: metadata.name } }),
-  },
-  update: onlyMetadata(createNamespace),
-  remove: {
-    operation: deleteNamespace,
-    plan: ({ metadata }) => ({ operation: deleteNamespace, namespace: metadata.name }),
-  },
+  columns: [column('Status', 'string', 'status.phase'), age],
+  create: creation(createNamespace, ({ metadata }) => ({ body: { name: metadata.name } })),
+  update: { operations: [createNamespace, setMetadata] },
+  remove: deleteNamespace,
   fieldPaths: { name: 'metadata.name' },
-}
+})
 
 const hostLabel = 'kubernetes.io/hostname'
-const placeLabel = 'svc3/namespace'
+const nodeNamespaceLabel = 'svc3/namespace'
 
-function placeOf(object: KubeObject): string {
-  return object.metadata.labels[placeLabel] ?? ''
-}
+const namespaceOfNode = ({ metadata }: KubeObject): string => metadata.labels[nodeNamespaceLabel] ?? ''
+const isCordoned = ({ spec }: ObjectFields): boolean => fieldsOf(spec).unschedulable === true
 
-export const nodeKind: Kind = {
+export const nodeKind = defineKind({
   ...core,
   kind: 'Node',
-  plural: 'nodes',
-  singular: 'node',
   shortNames: ['no'],
   description: 'A node of any namespace. kubectl cordon and uncordon work on it',
   scope: 'cluster',
-  keptAs: 'nodes',
-  recordNamespace: placeOf,
-  computedLabels: [archLabel, hostLabel, placeLabel],
+  recordNamespace: namespaceOfNode,
+  computedLabels: [archLabel, hostLabel, nodeNamespaceLabel],
   list: listNodes,
   show: (node: Node) => ({
     name: node.name,
     uid: node.uid,
     createdAt: node.createdAt,
-    labels: { [archLabel]: node.architecture, [hostLabel]: node.name, [placeLabel]: node.namespace },
+    labels: { [archLabel]: node.architecture, [hostLabel]: node.name, [nodeNamespaceLabel]: node.namespace },
     body: {
       spec: node.cordoned ? { unschedulable: true } : {},
       status: {
@@ -111,7 +89,7 @@ export const nodeKind: Kind = {
             lastTransitionTime: node.createdAt,
           },
         ],
-        // Typed clients insist on every field.
+        // Typed clients require every field.
         nodeInfo: {
           machineID: node.uid,
           systemUUID: node.uid,
@@ -139,43 +117,30 @@ export const nodeKind: Kind = {
   },
   selectable: ['spec.unschedulable'],
   columns: [
-    {
-      name: 'Status',
-      type: 'string',
-      description: 'Ready, NotReady, SchedulingDisabled',
-      cell: (object) => {
-        const [ready] = (fieldsOf(object.status).conditions ?? []) as readonly { status: string }[]
-        const words = [
-          ready?.status === 'True' ? 'Ready' : 'NotReady',
-          ...(objectSpec(object).unschedulable === true ? ['SchedulingDisabled'] : []),
-        ]
-        return words.join(',')
-      },
-    },
-    { name: 'Roles', type: 'string', description: 'Always worker', cell: () => 'worker' },
+    textColumn('Status', 'Ready, NotReady, SchedulingDisabled', (object) => {
+      const [ready] = (fieldsOf(object.status).conditions ?? []) as readonly { status: string }[]
+      return `${ready?.status === 'True' ? 'Ready' : 'NotReady'}${isCordoned(object) ? ',SchedulingDisabled' : ''}`
+    }),
+    textColumn('Roles', 'Always worker', () => 'worker'),
     age,
-    column(['Version', 'string', 'status.nodeInfo.kubeletVersion']),
-    column(['Internal-IP', 'string', 'status.addresses.0.address', true]),
-    column(['OS-Image', 'string', 'status.nodeInfo.osImage', true]),
-    column(['Container-Runtime', 'string', 'status.nodeInfo.containerRuntimeVersion', true]),
+    column('Version', 'string', 'status.nodeInfo.kubeletVersion'),
+    wide('Internal-IP', 'string', 'status.addresses.0.address'),
+    wide('OS-Image', 'string', 'status.nodeInfo.osImage'),
+    wide('Container-Runtime', 'string', 'status.nodeInfo.containerRuntimeVersion'),
   ],
   update: {
     operations: [cordonNode, uncordonNode],
     plan: (before, after) => {
-      const [was, is] = [before, after].map((object) => objectSpec(object).unschedulable === true)
-      if (was === is) return []
-      const operation = is ? cordonNode : uncordonNode
-      return [{ operation, namespace: placeOf(before), params: { name: before.metadata.name }, body: {} }]
+      if (isCordoned(before) === isCordoned(after)) return []
+      const call = callFor(isCordoned(after) ? cordonNode : uncordonNode, before.metadata.name)
+      return [{ ...call, namespace: namespaceOfNode(before), body: {} }]
     },
-    isAllowed: (before, after) => sameSpec(before, after, (field) => field === 'unschedulable'),
+    mutable: ['unschedulable'],
   },
-  remove: {
-    operation: deleteNode,
-    plan: (object) => ({ operation: deleteNode, namespace: placeOf(object), params: { name: object.metadata.name } }),
-  },
-}
+  remove: deleteNode,
+})
 
-/** A job that was cancelled has failed, as far as clients know. */
+/** Pods have no phase for cancelled work. */
 const podPhases: Readonly<Record<PushJob['status'], string>> = {
   Pending: 'Pending',
   Running: 'Running',
@@ -189,15 +154,12 @@ const jobLabel = 'batch.kubernetes.io/job-name'
 const oldJobLabel = 'job-name'
 const referenceAnnotation = `${orka.group}/oci-image`
 
-export const podKind: Kind = {
+export const podKind = defineKind({
   ...core,
   kind: 'Pod',
-  plural: 'pods',
-  singular: 'pod',
   shortNames: ['po'],
   description: 'A push job. Deleting it cancels the push',
   scope: 'namespace',
-  keptAs: 'pushjobs',
   computedLabels: [typeLabel, jobLabel, oldJobLabel],
   computedAnnotations: [referenceAnnotation],
   list: listPushJobs,
@@ -205,11 +167,7 @@ export const podKind: Kind = {
     name: job.name,
     namespace: job.namespace,
     createdAt: job.startedAt,
-    labels: {
-      [typeLabel]: 'registry-push',
-      [jobLabel]: job.name,
-      [oldJobLabel]: job.name,
-    },
+    labels: { [typeLabel]: 'registry-push', [jobLabel]: job.name, [oldJobLabel]: job.name },
     annotations: {
       [referenceAnnotation]: job.image,
       'svc3/vm': job.vm,
@@ -241,12 +199,9 @@ export const podKind: Kind = {
     }),
   },
   selectable: ['status.phase', 'spec.nodeName'],
-  columns: [column(['Status', 'string', 'status.phase']), age],
-  update: onlyMetadata(),
-  remove: {
-    operation: cancelPushJob,
-    plan: ({ metadata }) => ({ operation: cancelPushJob, params: { job: metadata.name } }),
-  },
+  columns: [column('Status', 'string', 'status.phase'), age],
+  update: { operations: [setMetadata] },
+  remove: cancelPushJob,
   log: (job: PushJob) => ({
     lines: [
       `${job.startedAt} Pushing VM ${job.vm} to ${job.image}`,
@@ -255,29 +210,26 @@ export const podKind: Kind = {
       ...(job.errorMessage === undefined ? [] : [job.errorMessage]),
       ...(job.digest === undefined ? [] : [`Digest ${job.digest}`]),
     ],
-    isOver: job.status !== 'Pending' && job.status !== 'Running',
+    isComplete: job.status !== 'Pending' && job.status !== 'Running',
   }),
-}
+})
 
-/** Kinds of the REST API in events → those of this wire. */
+const orkaVersion = 'orka.macstadium.com/v1'
+/** Noun in events of the REST API → the kind of its objects. */
 const involvedKinds: Readonly<Record<string, readonly [kind: string, apiVersion: string]>> = {
-  vms: ['VirtualMachineInstance', 'orka.macstadium.com/v1'],
-  'vm-configs': ['VirtualMachineConfig', 'orka.macstadium.com/v1'],
-  images: ['Image', 'orka.macstadium.com/v1'],
-  isos: ['Iso', 'orka.macstadium.com/v1'],
-  nodes: ['OrkaNode', 'orka.macstadium.com/v1'],
+  vms: ['VirtualMachineInstance', orkaVersion],
+  'vm-configs': ['VirtualMachineConfig', orkaVersion],
+  images: ['Image', orkaVersion],
+  isos: ['Iso', orkaVersion],
+  nodes: ['OrkaNode', orkaVersion],
   namespaces: ['Namespace', 'v1'],
   'push-jobs': ['Pod', 'v1'],
   'service-accounts': ['ServiceAccount', 'v1'],
 }
 
-const reason: PrinterColumn = column(['Reason', 'string', 'reason'])
-
-export const eventKind: Kind = {
+export const eventKind = defineKind({
   ...core,
   kind: 'Event',
-  plural: 'events',
-  singular: 'event',
   shortNames: ['ev'],
   description: 'What happened, by whom',
   scope: 'namespace',
@@ -323,49 +275,35 @@ export const eventKind: Kind = {
     'reason',
     'type',
   ],
-  // Events know what they are about by its name.
+  // Events identify their object by name.
   ignoredSelectors: ['involvedObject.uid', 'involvedObject.resourceVersion', 'involvedObject.fieldPath'],
   columns: [
-    column(['Last Seen', 'date', 'lastTimestamp']),
-    column(['Type', 'string', 'type']),
-    reason,
-    {
-      name: 'Object',
-      type: 'string',
-      description: 'What it happened to',
-      cell: (object) => {
-        const { kind, name } = fieldsOf(object.involvedObject)
-        return `${String(kind).toLowerCase()}/${String(name)}`
-      },
-    },
-    column(['Source', 'string', 'source.component', true]),
-    column(['Message', 'string', 'message']),
+    column('Last Seen', 'date', 'lastTimestamp'),
+    column('Type', 'string', 'type'),
+    column('Reason', 'string', 'reason'),
+    textColumn('Object', 'What it happened to', ({ involvedObject }) => {
+      const { kind, name } = fieldsOf(involvedObject)
+      return `${String(kind).toLowerCase()}/${String(name)}`
+    }),
+    wide('Source', 'string', 'source.component'),
+    column('Message', 'string', 'message'),
   ],
-}
+})
 
-export const serviceAccountKind: Kind = {
+export const serviceAccountKind = defineKind({
   ...core,
   kind: 'ServiceAccount',
-  plural: 'serviceaccounts',
-  singular: 'serviceaccount',
   shortNames: ['sa'],
   description: 'An account for programs. kubectl create token makes a token',
   scope: 'namespace',
-  keptAs: 'serviceaccounts',
   list: listServiceAccounts,
   show: ({ name, namespace, uid, createdAt }: ServiceAccount) => ({ name, namespace, uid, createdAt, body: {} }),
   schema: {},
   columns: [age],
-  create: {
-    operations: [createServiceAccount],
-    plan: ({ metadata }) => ({ operation: createServiceAccount, params: { serviceaccount: metadata.name } }),
-  },
-  update: onlyMetadata(createServiceAccount),
-  remove: {
-    operation: deleteServiceAccount,
-    plan: ({ metadata }) => ({ operation: deleteServiceAccount, params: { serviceaccount: metadata.name } }),
-  },
-}
+  create: creation(createServiceAccount, ({ metadata }) => callFor(createServiceAccount, metadata.name)),
+  update: { operations: [createServiceAccount, setMetadata] },
+  remove: deleteServiceAccount,
+})
 
 interface RoleBinding {
   readonly name: string
@@ -373,30 +311,27 @@ interface RoleBinding {
   readonly subjects: readonly Subject[]
 }
 
-/** Nobody noted when a role was first given. */
+/** Role bindings have no time of creation. */
 const since = '1970-01-01T00:00:00Z'
 const rbac = 'rbac.authorization.k8s.io'
 
-const subjectsOf = (object: Readonly<Record<string, unknown>>): readonly Subject[] =>
-  Array.isArray(object.subjects) ? (object.subjects as readonly Subject[]) : []
+const subjectsOf = ({ subjects }: ObjectFields): readonly Subject[] =>
+  Array.isArray(subjects) ? (subjects as readonly Subject[]) : []
 
-const grouped = (subjects: readonly Subject[], namespace: string | undefined) => ({
+const byKind = (subjects: readonly Subject[], namespace = '') => ({
   users: subjects.filter(({ kind }) => kind === 'User').map(({ name }) => name),
   serviceaccounts: subjects
     .filter(({ kind }) => kind === 'ServiceAccount')
-    .map(({ name, namespace: place = namespace ?? '' }) => ({ name, namespace: place })),
+    .map((subject) => ({ name: subject.name, namespace: subject.namespace ?? namespace })),
 })
 
-export const roleBindingKind: Kind = {
+export const roleBindingKind = defineKind({
   group: rbac,
   version: 'v1',
   kind: 'RoleBinding',
-  plural: 'rolebindings',
-  singular: 'rolebinding',
   description: 'Who is a developer of a namespace. There is one, named after the role svc-dev (or orka-dev)',
   scope: 'namespace',
   isAliased: true,
-  keptAs: 'rolebindings',
   list: listRoleBindings,
   show: ({ name, namespace, subjects }: RoleBinding) => ({
     name,
@@ -421,46 +356,27 @@ export const roleBindingKind: Kind = {
     ),
   },
   columns: [
-    {
-      name: 'Role',
-      type: 'string',
-      description: 'Role',
-      cell: ({ roleRef }) => `ClusterRole/${fieldsOf(roleRef).name}`,
-    },
+    textColumn('Role', 'Role', ({ roleRef }) => `ClusterRole/${fieldsOf(roleRef).name}`),
     age,
-    {
-      name: 'Users',
-      type: 'string',
-      description: 'Users',
-      isWide: true,
-      cell: (object) => grouped(subjectsOf(object), '').users.join(', '),
-    },
+    textColumn('Users', 'Users', (object) => byKind(subjectsOf(object)).users.join(', '), true),
   ],
-  create: {
-    operations: [addSubjects],
-    plan: (object) => ({
-      operation: addSubjects,
-      params: { role: object.metadata.name },
-      body: grouped(subjectsOf(object), object.metadata.namespace),
-    }),
-  },
+  create: creation(addSubjects, (object) => ({
+    ...callFor(addSubjects, object.metadata.name),
+    body: byKind(subjectsOf(object), object.metadata.namespace),
+  })),
   update: {
     operations: [addSubjects, removeSubjects],
     plan: (before, after) => {
-      const key = ({ kind, name, namespace = before.metadata.namespace }: Subject): string =>
-        `${kind} ${namespace} ${name}`
-      const [was, is] = [subjectsOf(before), subjectsOf(after)]
-      const missing = (from: readonly Subject[], of: readonly Subject[]) => {
-        const known = new Set(of.map(key))
-        return from.filter((subject) => !known.has(key(subject)))
+      const { name, namespace = '' } = before.metadata
+      const key = (subject: Subject): string => `${subject.kind} ${subject.namespace ?? namespace} ${subject.name}`
+      const change = (operation: typeof addSubjects | typeof removeSubjects, from: ObjectFields, to: ObjectFields) => {
+        const kept = new Set(subjectsOf(to).map(key))
+        const subjects = subjectsOf(from).filter((subject) => !kept.has(key(subject)))
+        return subjects.length === 0 ? [] : [{ ...callFor(operation, name), body: byKind(subjects, namespace) }]
       }
-      const { name, namespace } = before.metadata
-      return [[addSubjects, missing(is, was)] as const, [removeSubjects, missing(was, is)] as const].flatMap(
-        ([operation, subjects]) =>
-          subjects.length === 0 ? [] : [{ operation, params: { role: name }, body: grouped(subjects, namespace) }],
-      )
+      return [...change(addSubjects, after, before), ...change(removeSubjects, before, after)]
     },
-    isAllowed: () => true,
+    mutable: 'all',
   },
   fieldPaths: { users: 'subjects', serviceaccounts: 'subjects' },
-}
+})

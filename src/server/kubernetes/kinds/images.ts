@@ -13,20 +13,21 @@ import {
 import { copyIso, deleteIso, describeIso, listIsos } from '../../../api/images/isos.ts'
 import { pullRemoteImage } from '../../../api/images/remote-images.ts'
 import { pullRemoteIso } from '../../../api/images/remote-isos.ts'
+import type { Operation } from '../../../api/operation.ts'
 import { commitVm, saveVm } from '../../../api/vms/vms.ts'
+import { defined } from '../../../platform/defined.ts'
 import type { ImageRecord } from '../../../store/records/fleet-records.ts'
+import { architecture, column, textColumn, wide } from './columns.ts'
 import {
-  given,
-  type Kind,
+  callFor,
+  defineKind,
+  fieldsOf,
   type KubeObject,
   type ObjectInput,
   type ObjectView,
   type PlannedCall,
-  type PrinterColumn,
-  sameSpec,
 } from './kind.ts'
-import { annotationOf, archLabel, descriptionAnnotation, label, objectSpec, orka, stringOf, svc3Name } from './orka.ts'
-import { column } from './vm-fields.ts'
+import { archLabel, descriptionAnnotation, orka, stringOf, svc3Name } from './orka.ts'
 
 const text = (description: string) => t.Optional(t.String({ maxLength: 512, description }))
 
@@ -56,7 +57,7 @@ const show = (image: Image, record: ImageRecord): ObjectView => ({
     [svc3Name('used-by')]: image.usedBy.length === 0 ? undefined : image.usedBy.join(','),
   },
   body: {
-    spec: given({
+    spec: defined({
       size: image.size,
       spaceUsed: image.spaceUsed,
       owner: image.owner,
@@ -76,72 +77,53 @@ const show = (image: Image, record: ImageRecord): ObjectView => ({
 type Plan = (object: ObjectInput) => PlannedCall
 
 const names = ({ metadata }: ObjectInput) =>
-  given({ name: metadata.name, description: metadata.annotations[descriptionAnnotation] })
-const source = (object: ObjectInput): string => String(objectSpec(object).source ?? '')
+  defined({ name: metadata.name, description: metadata.annotations[descriptionAnnotation] })
 
-/** By `sourceType`. */
-const imagePlans: Readonly<Record<string, Plan>> = {
-  vm: (object) => {
-    const { destination, sourceNamespace } = objectSpec(object)
-    const { name, description } = names(object)
-    const vm = { namespace: stringOf(sourceNamespace), params: { vm: source(object) } }
-    return stringOf(destination) === undefined
-      ? { ...vm, operation: commitVm, body: given({ description }) }
-      : { ...vm, operation: saveVm, body: given({ imageName: name, description }) }
-  },
-  local: (object) => ({ operation: copyImage, params: { image: source(object) }, body: names(object) }),
-  remote: (object) => ({
-    operation: pullRemoteImage,
-    params: { remoteimage: source(object) },
-    body: names(object),
-  }),
-  generated: (object) => ({
-    operation: generateImage,
-    body: { ...names(object), size: String(objectSpec(object).size ?? '') },
-  }),
+/** Makes a new image of another record, which `spec.source` names. */
+const fromSource =
+  (operation: Operation): Plan =>
+  (object) => ({ ...callFor(operation, String(fieldsOf(object.spec).source ?? '')), body: names(object) })
+
+function fromVm(object: ObjectInput): PlannedCall {
+  const { destination, sourceNamespace } = fieldsOf(object.spec)
+  const { name, ...rest } = names(object)
+  const isNew = stringOf(destination) !== undefined
+  const call = fromSource(isNew ? saveVm : commitVm)(object)
+  return { ...call, namespace: stringOf(sourceNamespace), body: isNew ? { imageName: name, ...rest } : rest }
 }
 
-const isoPlans: Readonly<Record<string, Plan>> = {
-  local: (object) => ({ operation: copyIso, params: { iso: source(object) }, body: names(object) }),
-  remote: (object) => ({ operation: pullRemoteIso, params: { remoteiso: source(object) }, body: names(object) }),
-}
+const empty: Plan = (object) => ({
+  operation: generateImage,
+  body: { ...names(object), size: String(fieldsOf(object.spec).size ?? '') },
+})
 
+/** Chooses the operation by `spec.sourceType`. */
 const planBy =
   (kind: string, plans: Readonly<Record<string, Plan>>): Plan =>
   (object) => {
-    const asked = String(objectSpec(object).sourceType ?? '')
-    const plan = Object.hasOwn(plans, asked) ? plans[asked] : undefined
+    const sourceType = String(fieldsOf(object.spec).sourceType ?? '')
+    const plan = Object.hasOwn(plans, sourceType) ? plans[sourceType] : undefined
     if (plan) return plan(object)
     const message = `spec.sourceType must be one of ${Object.keys(plans).join(', ')}; to upload a file, use the REST API`
     throw invalid(kind, [{ field: 'spec.sourceType', reason: 'FieldValueNotSupported', message }])
   }
 
-/** Only the description can be changed. */
-const describing = (operation: typeof describeImage | typeof describeIso, param: string) => ({
+const descriptionOf = ({ metadata }: Pick<KubeObject, 'metadata'>): string =>
+  metadata.annotations[descriptionAnnotation] ?? ''
+
+const describing = (operation: Operation) => ({
   operations: [operation],
-  plan: (before: KubeObject, after: ObjectInput): readonly PlannedCall[] => {
-    const [was, is] = [before, after].map(({ metadata }) => metadata.annotations[descriptionAnnotation] ?? '')
-    if (was === is) return []
-    return [{ operation, params: { [param]: before.metadata.name }, body: { description: is } }]
-  },
-  isAllowed: (before: KubeObject, after: ObjectInput): boolean => sameSpec(before, after),
+  plan: (before: KubeObject, after: ObjectInput): readonly PlannedCall[] =>
+    descriptionOf(before) === descriptionOf(after)
+      ? []
+      : [{ ...callFor(operation, before.metadata.name), body: { description: descriptionOf(after) } }],
 })
 
-const description: PrinterColumn = {
-  name: 'Description',
-  type: 'string',
-  description: 'Description',
-  cell: (object) => annotationOf(object, descriptionAnnotation),
-}
-const architecture: PrinterColumn = {
-  name: 'Type',
-  type: 'string',
-  description: 'arm64 or amd64',
-  cell: (object) => label(object, archLabel),
-}
-const size = column(['Size', 'string', 'spec.size'])
-const state = column(['State', 'string', 'status.state'])
-const error = column(['Error', 'string', 'status.errorMessage', true])
+const description = textColumn('Description', 'Description', descriptionOf)
+const imageIdLabel = `${orka.group}/image-id`
+const size = column('Size', 'string', 'spec.size')
+const state = column('State', 'string', 'status.state')
+const error = wide('Error', 'string', 'status.errorMessage')
 
 const shared = {
   ...orka,
@@ -149,21 +131,17 @@ const shared = {
   show,
   hasStatus: true,
   selectable: ['status.state'],
+  computedLabels: [archLabel],
   computedAnnotations: [descriptionAnnotation],
+  fieldPaths: {
+    name: 'metadata.name',
+    imageName: 'metadata.name',
+    description: `metadata.annotations.${descriptionAnnotation}`,
+  },
 } as const
-const fieldPaths = {
-  name: 'metadata.name',
-  imageName: 'metadata.name',
-  description: `metadata.annotations.${descriptionAnnotation}`,
-}
-
-export const kubeImageKind: Kind = {
+export const kubeImageKind = defineKind({
   ...shared,
   kind: 'Image',
-  plural: 'images',
-  singular: 'image',
-  keptAs: 'images',
-  computedLabels: [archLabel],
   description: 'An image of the cluster, the same in every namespace',
   list: listImages,
   schema: {
@@ -179,37 +157,29 @@ export const kubeImageKind: Kind = {
   },
   columns: [
     description,
-    {
-      name: 'Image-Id',
-      type: 'string',
-      description: 'Label orka.macstadium.com/image-id',
-      cell: (object) => label(object, `${orka.group}/image-id`),
-    },
+    textColumn('Image-Id', `Label ${imageIdLabel}`, ({ metadata }) => metadata.labels[imageIdLabel] ?? ''),
     size,
-    column(['Space-Used', 'string', 'spec.spaceUsed', true]),
-    architecture,
+    wide('Space-Used', 'string', 'spec.spaceUsed'),
+    architecture('Type'),
     state,
     error,
   ],
   create: {
     operations: [copyImage, pullRemoteImage, generateImage, saveVm, commitVm],
-    plan: planBy('images', imagePlans),
+    plan: planBy('images', {
+      vm: fromVm,
+      local: fromSource(copyImage),
+      remote: fromSource(pullRemoteImage),
+      generated: empty,
+    }),
   },
-  update: describing(describeImage, 'image'),
-  remove: {
-    operation: deleteImage,
-    plan: ({ metadata }) => ({ operation: deleteImage, params: { image: metadata.name } }),
-  },
-  fieldPaths,
-}
+  update: describing(describeImage),
+  remove: deleteImage,
+})
 
-export const kubeIsoKind: Kind = {
+export const kubeIsoKind = defineKind({
   ...shared,
   kind: 'Iso',
-  plural: 'isos',
-  singular: 'iso',
-  keptAs: 'isos',
-  computedLabels: [archLabel],
   description: 'An ISO of the cluster, the same in every namespace',
   list: listIsos,
   schema: {
@@ -223,11 +193,10 @@ export const kubeIsoKind: Kind = {
     status,
   },
   columns: [description, size, state, error],
-  create: { operations: [copyIso, pullRemoteIso], plan: planBy('isos', isoPlans) },
-  update: describing(describeIso, 'iso'),
-  remove: {
-    operation: deleteIso,
-    plan: ({ metadata }) => ({ operation: deleteIso, params: { iso: metadata.name } }),
+  create: {
+    operations: [copyIso, pullRemoteIso],
+    plan: planBy('isos', { local: fromSource(copyIso), remote: fromSource(pullRemoteIso) }),
   },
-  fieldPaths,
-}
+  update: describing(describeIso),
+  remove: deleteIso,
+})

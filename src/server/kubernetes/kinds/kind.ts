@@ -1,10 +1,12 @@
-// What a row of the table of kinds has: names, columns, schema, how a record becomes an object, and which operations
-// carry out what is asked of one. Pure: nothing here reads or writes.
+// The table of kinds: what each row has. A row names the kind, says how a record becomes an object, and which operations of
+// the REST API carry out a change of the object. Nothing here reads or writes.
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type * as t from 'typebox'
-import type { Operation } from '../../../api/operation.ts'
-import type { kindsWithMetadata } from '../../../api/service/metadata.ts'
+import { nouns } from '../../../api/nouns.ts'
+import { type Operation, paramNames } from '../../../api/operation.ts'
+import { kindsWithMetadata } from '../../../api/service/metadata.ts'
+import { defined } from '../../../platform/defined.ts'
 import type { ManagedFields, OwnerReference, RecordMeta } from '../../../store/records/record-meta.ts'
 import type { ListOperation } from '../../operations/invoke.ts'
 
@@ -27,26 +29,25 @@ interface ObjectMeta {
   readonly managedFields?: readonly ManagedFields[]
 }
 
-/** As it crosses the wire; `spec`, `status` and what else a kind has stand beside `metadata`. */
+/** An object on the wire. */
 export interface KubeObject extends ObjectFields {
   readonly apiVersion: string
   readonly kind: string
   readonly metadata: ObjectMeta
 }
 
-/** What a record shows of itself, before its place and its version are added. */
+/** What a kind takes from a record; `objectOf` adds the metadata that all kinds share. */
 export interface ObjectView {
   readonly name: string
-  /** Absent where the kind is in no namespace, or in all of them. */
+  /** Set for kinds whose records belong to a namespace. */
   readonly namespace?: string | undefined
-  /** Absent: made from kind, name and time of creation. */
+  /** Default: derived from kind, name and time of creation. */
   readonly uid?: string | undefined
   readonly createdAt: string
   readonly deletedAt?: string | undefined
-  readonly generation?: number | undefined
   readonly labels?: StringMap | undefined
   readonly annotations?: Readonly<Record<string, string | undefined>> | undefined
-  /** `spec`, `status`, or what else the kind has at its top. */
+  /** The fields next to `metadata`, such as `spec` and `status`. */
   readonly body: ObjectFields
 }
 
@@ -58,88 +59,106 @@ export interface PrinterColumn {
   cell(object: KubeObject): unknown
 }
 
-/** An operation of the table, as an object asks for it. */
+/** A call of an operation that carries out what a client wrote. */
 export interface PlannedCall {
   readonly operation: Operation
-  /** Where that is not the namespace of the path. */
+  /** Default: the namespace of the path. */
   readonly namespace?: string | undefined
   readonly params?: StringMap
   readonly query?: ObjectFields
   readonly body?: ObjectFields
 }
 
-/** What a request says about an object that it writes. */
+/** An object as a client sends it. */
 export interface ObjectInput extends ObjectFields {
   readonly metadata: ObjectMeta
 }
 
 interface Creation {
-  /** Those that an object may stand for: the first one is asked about by `kubectl auth can-i create`. */
+  /** The operations that `plan` may choose; `kubectl auth can-i create` asks for the permission of the first. */
   readonly operations: readonly Operation[]
   plan(object: ObjectInput): PlannedCall
 }
 
 interface Change {
   readonly operations: readonly Operation[]
-  /** What makes one of the other; none: they say the same. */
-  plan(before: KubeObject, after: ObjectInput): readonly PlannedCall[]
-  /** Whether all that differs is what can be changed. */
-  isAllowed(before: KubeObject, after: ObjectInput): boolean
-}
-
-interface Removal {
-  readonly operation: Operation
-  plan(object: KubeObject): PlannedCall
+  /** Calls that turn `before` into `after`; none when they are equal. Default: only metadata can change. */
+  plan?(before: KubeObject, after: ObjectInput): readonly PlannedCall[]
+  /** Fields of the spec that can change, or `all`. Default: none. */
+  readonly mutable?: readonly string[] | 'all'
 }
 
 export interface KindLog {
   readonly lines: readonly string[]
-  /** Nothing more will come. */
-  readonly isOver: boolean
+  readonly isComplete: boolean
 }
 
-export interface Kind {
+interface KindRow {
   readonly group: string
   readonly version: string
   readonly kind: string
-  readonly plural: string
-  readonly singular: string
   readonly shortNames?: readonly string[]
   readonly description: string
-  /** namespace: in one. shared: the same ones in every namespace. cluster: in none. */
+  /** namespace: belongs to one. shared: appears in every namespace. cluster: has no namespace. */
   readonly scope: 'namespace' | 'shared' | 'cluster'
-  /** What get, list and watch are: a stored list, or one that is made for each answer and has no watch. */
+  /** The list of the REST API. A list that is computed for each answer cannot be watched. */
   readonly list: ListOperation | (Operation & { readonly madeOf: t.TSchema })
-  /** `item`: as the operation answers it. `record`: what is stored. */
+  /** `item` is from the REST list, `record` from the store. */
   show(item: never, record: never): ObjectView
-  /** Schemas of `spec`, `status`, or what else it has beside `metadata`. */
+  /** Schemas of the fields next to `metadata`. */
   readonly schema: Readonly<Record<string, t.TSchema>>
+  /** Has the subresource `status`. */
   readonly hasStatus?: true
-  /** Fields that a selector may name, besides metadata.name and metadata.namespace. */
+  /** Fields that a selector may name, in addition to metadata.name and metadata.namespace. */
   readonly selectable?: readonly string[]
+  /** Fields that selectors of clients name, and that this server ignores. */
+  readonly ignoredSelectors?: readonly string[]
   readonly columns: readonly PrinterColumn[]
   readonly create?: Creation
   readonly update?: Change
-  readonly remove?: Removal
-  /** What `setMetadata` calls it; absent: what clients add to its metadata is not kept. */
-  readonly keptAs?: (typeof kindsWithMetadata)[number]
-  /** The namespace that its metadata is changed in, where that is not the one of the path. */
+  /** The operation that deletes the record named by the last parameter of its path. */
+  readonly remove?: Operation
+  /** The namespace for operations on its record. Default: the namespace of the path. */
   recordNamespace?(object: KubeObject): string
-  /** Labels that are made from other fields. */
+  /** Labels that `show` computes, so that clients cannot store others under these names. */
   readonly computedLabels?: readonly string[]
-  /** Annotations that are made from other fields, besides ours and the creator's. */
+  /** The same for annotations, in addition to those of svc3 and the creator. */
   readonly computedAnnotations?: readonly string[]
-  /** Its names have two spellings, as those of namespaces do. */
+  /** Names have two spellings, like those of namespaces. */
   readonly isAliased?: true
-  /** Fields that a selector may name, and that every object matches. */
-  readonly ignoredSelectors?: readonly string[]
-  /** Nobody chose its names: a table shows them last, and only if asked for more. */
+  /** Names are generated, so a table shows them last, and only in wide output. */
   readonly hasGeneratedNames?: true
-  /** The subresource `log`: what there is to say now. */
+  /** The subresource `log`. */
   log?(item: never): KindLog
-  /** Fields of refusals of its operations → where they are in an object; others are in `spec`. */
+  /** Field in a refusal of the REST API → its path in the object. Default: below `spec`. */
   readonly fieldPaths?: StringMap
 }
+
+export interface Kind extends KindRow {
+  readonly plural: string
+  readonly singular: string
+}
+
+export function defineKind(row: KindRow): Kind {
+  const singular = row.kind.toLowerCase()
+  return { ...row, singular, plural: `${singular}s` }
+}
+
+/** A creation by one operation. */
+export const creation = (
+  operation: Operation,
+  plan: (object: ObjectInput) => Omit<PlannedCall, 'operation'>,
+): Creation => ({ operations: [operation], plan: (object) => ({ operation, ...plan(object) }) })
+
+/** The call of an operation whose path ends with the name of a record. */
+export function callFor(operation: Operation, name: string): PlannedCall {
+  const param = paramNames(operation.path).at(-1) ?? ''
+  return param === 'namespace' ? { operation, namespace: name } : { operation, params: { [param]: name } }
+}
+
+/** The kind that `setMetadata` knows these records by; undefined if clients cannot change their metadata. */
+export const metadataKind = ({ list: { noun } }: Kind): (typeof kindsWithMetadata)[number] | undefined =>
+  kindsWithMetadata.find((each) => Object.hasOwn(nouns, noun) && nouns[noun as keyof typeof nouns].wire === each)
 
 export const apiVersionOf = ({ group, version }: Pick<Kind, 'group' | 'version'>): string =>
   group === '' ? version : `${group}/${version}`
@@ -151,7 +170,6 @@ export const resourceName = ({ plural, group }: Pick<Kind, 'plural' | 'group'>):
 export const verbsOf = (kind: Kind): string[] => [
   ...(kind.create ? ['create'] : []),
   ...(kind.remove ? ['delete'] : []),
-  // Of what the whole cluster shares, one request deletes one.
   ...(kind.remove && kind.scope === 'namespace' ? ['deletecollection'] : []),
   'get',
   'list',
@@ -159,44 +177,37 @@ export const verbsOf = (kind: Kind): string[] => [
   ...(isComputed(kind) ? [] : ['watch']),
 ]
 
-/** Of the subresource `status`, of kinds that have one. */
 export const statusVerbs: readonly string[] = ['get', 'patch', 'update']
 
-/** Made for each answer: there is nothing to watch. */
 export const isComputed = ({ list }: Kind): boolean => list.madeOf !== undefined
-
-/** Without those that were not said. */
-export const given = <T extends object>(fields: T): { [Name in keyof T]: Exclude<T[Name], undefined> } =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never
 
 export const fieldsOf = (value: unknown): ObjectFields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as ObjectFields) : {}
 
-/** The object of a record, at a version and in a namespace. */
 export function objectOf(
   kind: Kind,
-  shown: ObjectView,
+  view: ObjectView,
   { namespace, rev, meta }: { namespace?: string | undefined; rev: string; meta?: RecordMeta | undefined },
 ): KubeObject {
-  const { name, createdAt, generation, labels = {}, annotations = {}, body } = shown
+  const { name, createdAt, labels = {}, annotations = {}, body } = view
   const { finalizers = [], ownerReferences = [], deletion } = meta ?? {}
-  const deletedAt = shown.deletedAt ?? deletion?.at
-  // Two kinds may show the same record, each with fields of its own.
+  const deletedAt = view.deletedAt ?? deletion?.at
+  // Node and OrkaNode show the same record, and each has its own managed fields.
   const managedFields = (meta?.managedFields ?? []).filter(({ apiVersion }) => apiVersion === apiVersionOf(kind))
-  const place = shown.namespace ?? namespace
+  const inNamespace = view.namespace ?? namespace
   return {
     apiVersion: apiVersionOf(kind),
     kind: kind.kind,
     metadata: {
       name,
-      ...(kind.scope !== 'cluster' && place !== undefined && { namespace: place }),
-      uid: shown.uid ?? derivedUid(kind, shown.namespace ?? '', name, createdAt),
+      ...(kind.scope !== 'cluster' && inNamespace !== undefined && { namespace: inNamespace }),
+      uid: view.uid ?? derivedUid(kind, view.namespace ?? '', name, createdAt),
       resourceVersion: rev,
-      generation: generation ?? meta?.generation ?? 1,
+      generation: meta?.generation ?? 1,
       creationTimestamp: createdAt,
       ...(deletedAt !== undefined && { deletionTimestamp: deletedAt, deletionGracePeriodSeconds: 0 }),
       labels: { ...meta?.labels, ...labels },
-      annotations: { ...meta?.annotations, ...(given(annotations) as StringMap) },
+      annotations: { ...meta?.annotations, ...(defined(annotations) as StringMap) },
       ...(finalizers.length > 0 && { finalizers }),
       ...(ownerReferences.length > 0 && { ownerReferences }),
       ...(managedFields.length > 0 && { managedFields }),
@@ -205,7 +216,7 @@ export function objectOf(
   }
 }
 
-/** The same as long as the record is: one of the same name made later has another time of creation. */
+/** Differs for a later record of the same name, because its time of creation differs. */
 function derivedUid({ group, plural }: Kind, namespace: string, name: string, createdAt: string): string {
   const hex = createHash('sha256')
     .update(JSON.stringify([group, plural, namespace, name, createdAt]))
@@ -213,14 +224,15 @@ function derivedUid({ group, plural }: Kind, namespace: string, name: string, cr
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-/** What both name is the same in both: a field left out stays, and one that is not shown cannot be compared. */
-export function sameSpec(
-  before: KubeObject,
-  after: ObjectInput,
-  isFree: (field: string) => boolean = () => false,
-): boolean {
+/**
+ * Whether a change leaves all immutable fields of the spec unchanged. Clients may omit fields, and fields that `show` does
+ * not return cannot be compared.
+ */
+export function keepsImmutable({ update }: Kind, before: KubeObject, after: ObjectInput): boolean {
+  const mutable = update?.mutable ?? []
+  if (mutable === 'all') return true
   const was = fieldsOf(before.spec)
   return Object.entries(fieldsOf(after.spec)).every(
-    ([name, value]) => isFree(name) || !Object.hasOwn(was, name) || isDeepStrictEqual(was[name], value),
+    ([name, value]) => mutable.includes(name) || !Object.hasOwn(was, name) || isDeepStrictEqual(was[name], value),
   )
 }

@@ -1,18 +1,21 @@
 // OrkaNode: a node, in the namespace that it belongs to.
 import * as t from 'typebox'
 import { deleteNode, listNodes, moveNode, type Node, tagNode, untagNode } from '../../../api/nodes/nodes.ts'
-import { fieldsOf, type Kind, type ObjectFields } from './kind.ts'
-import { archLabel, label, orka, svc3Name } from './orka.ts'
-import { column } from './vm-fields.ts'
+import type { Operation } from '../../../api/operation.ts'
+import { architecture, column, textColumn, wide } from './columns.ts'
+import { callFor, defineKind, fieldsOf, type ObjectFields } from './kind.ts'
+import { archLabel, orka, svc3Name } from './orka.ts'
 
-export const orkaNodeKind: Kind = {
+function tagsOf({ spec }: ObjectFields): readonly string[] {
+  const { tags } = fieldsOf(spec)
+  return Array.isArray(tags) ? (tags as string[]) : []
+}
+
+export const orkaNodeKind = defineKind({
   ...orka,
   kind: 'OrkaNode',
-  plural: 'orkanodes',
-  singular: 'orkanode',
   description: 'A node, in the namespace that it belongs to',
   scope: 'namespace',
-  keptAs: 'nodes',
   computedLabels: [archLabel],
   list: listNodes,
   show: (node: Node) => ({
@@ -79,53 +82,40 @@ export const orkaNodeKind: Kind = {
   },
   hasStatus: true,
   columns: [
-    column(['Available-CPU', 'integer', 'status.availableCpu']),
-    column(['Available-Memory', 'string', 'status.availableMemory']),
-    column(['Available-GPU', 'integer', 'status.availableGpu', true]),
-    column(['Status', 'string', 'status.phase']),
-    column(['IP', 'string', 'status.nodeIP', true]),
-    column(['Allocatable-CPU', 'integer', 'status.allocatableCpu', true]),
-    column(['Allocatable-Memory', 'string', 'status.allocatableMemory', true]),
-    column(['Allocatable-GPU', 'integer', 'status.allocatableGpu', true]),
-    column(['Version', 'string', 'status.kubeletVersion', true]),
-    column(['Runtime', 'string', 'status.containerRuntimeVersion', true]),
-    column(['OS', 'string', 'status.osVersion', true]),
-    {
-      name: 'Architecture',
-      type: 'string',
-      description: 'arm64 or amd64',
-      isWide: true,
-      cell: (object) => label(object, archLabel),
-    },
-    {
-      name: 'Tags',
-      type: 'string',
-      description: 'Tags',
-      isWide: true,
-      cell: ({ spec }) => (spec as { tags: readonly string[] }).tags.join(','),
-    },
+    column('Available-CPU', 'integer', 'status.availableCpu'),
+    column('Available-Memory', 'string', 'status.availableMemory'),
+    wide('Available-GPU', 'integer', 'status.availableGpu'),
+    column('Status', 'string', 'status.phase'),
+    wide('IP', 'string', 'status.nodeIP'),
+    wide('Allocatable-CPU', 'integer', 'status.allocatableCpu'),
+    wide('Allocatable-Memory', 'string', 'status.allocatableMemory'),
+    wide('Allocatable-GPU', 'integer', 'status.allocatableGpu'),
+    wide('Version', 'string', 'status.kubeletVersion'),
+    wide('Runtime', 'string', 'status.containerRuntimeVersion'),
+    wide('OS', 'string', 'status.osVersion'),
+    architecture('Architecture', true),
+    textColumn('Tags', 'Tags', (object) => tagsOf(object).join(','), true),
   ],
   update: {
     operations: [tagNode, untagNode, moveNode],
     plan: (before, after) => {
-      const { name } = before.metadata
-      const [was, is] = [before, after].map((object) => fieldsOf(object.spec)) as [ObjectFields, ObjectFields]
-      const tags = (spec: ObjectFields): readonly string[] => (Array.isArray(spec.tags) ? (spec.tags as string[]) : [])
-      const tag = (operation: typeof tagNode | typeof untagNode, from: ObjectFields, of: ObjectFields) =>
-        tags(from)
-          .filter((each) => !tags(of).includes(each))
-          .map((each) => ({ operation, params: { name }, body: { tag: each } }))
-      const isMoved = typeof is.namespace === 'string' && is.namespace !== was.namespace
+      const call = (operation: Operation, body: ObjectFields) => ({
+        ...callFor(operation, before.metadata.name),
+        body,
+      })
+      const missing = (from: ObjectFields, to: ObjectFields) =>
+        tagsOf(from)
+          .filter((tag) => !tagsOf(to).includes(tag))
+          .map((tag) => ({ tag }))
+      const { namespace } = fieldsOf(after.spec)
+      const isMoved = typeof namespace === 'string' && namespace !== fieldsOf(before.spec).namespace
       return [
-        ...tag(tagNode, is, was),
-        ...tag(untagNode, was, is),
-        ...(isMoved ? [{ operation: moveNode, params: { name }, body: { namespace: is.namespace } }] : []),
+        ...missing(after, before).map((body) => call(tagNode, body)),
+        ...missing(before, after).map((body) => call(untagNode, body)),
+        ...(isMoved ? [call(moveNode, { namespace })] : []),
       ]
     },
-    isAllowed: () => true,
+    mutable: 'all',
   },
-  remove: {
-    operation: deleteNode,
-    plan: ({ metadata }) => ({ operation: deleteNode, params: { name: metadata.name } }),
-  },
-}
+  remove: deleteNode,
+})

@@ -1,16 +1,17 @@
-// RemoteImage and RemoteIso: what the configured remotes have. Made for each answer, so they cannot be watched.
+// RemoteImage and RemoteIso: what can be pulled from the configured remotes. Listed for each request, so they cannot be
+// watched.
 import { createHash } from 'node:crypto'
 import * as t from 'typebox'
 import type { RemoteItem } from '../../../api/images/image-operations.ts'
 import { listRemoteImages } from '../../../api/images/remote-images.ts'
 import { listRemoteIsos } from '../../../api/images/remote-isos.ts'
-import type { Kind, ObjectView } from './kind.ts'
-import { archLabel, label, orka } from './orka.ts'
-import { column } from './vm-fields.ts'
+import { architecture, column } from './columns.ts'
+import { defineKind, type ObjectView } from './kind.ts'
+import { archLabel, orka } from './orka.ts'
 
 const objectName = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/
 
-/** `lab/sonoma` is no name of an object: it becomes one that always is the same. */
+/** Turns a name such as `lab/sonoma` into a valid name of an object, the same one each time. */
 function nameOfRemote(name: string): string {
   if (objectName.test(name)) return name
   const cleaned = name
@@ -21,7 +22,7 @@ function nameOfRemote(name: string): string {
   return `r-${cleaned}-${hash}`
 }
 
-/** Nobody knows since when a remote has it. */
+/** Remotes do not report times of creation. */
 const since = '1970-01-01T00:00:00Z'
 
 const show =
@@ -33,34 +34,27 @@ const show =
     body: { spec: { [field]: name, size } },
   })
 
-const size = column(['Size', 'string', 'spec.size'])
+const size = column('Size', 'string', 'spec.size')
 const sizeSchema = t.Optional(t.String({ description: 'Size of the download, such as 12G' }))
 
-export const remoteImageKind: Kind = {
+export const remoteImageKind = defineKind({
   ...orka,
   kind: 'RemoteImage',
-  plural: 'remoteimages',
-  singular: 'remoteimage',
   description: 'An image that can be pulled: create an Image with sourceType remote and its imageName as source',
   scope: 'shared',
   list: listRemoteImages,
   show: show('imageName'),
   schema: { spec: t.Object({ imageName: t.String({ description: 'Name to pull' }), size: sizeSchema }) },
-  columns: [
-    size,
-    { name: 'Type', type: 'string', description: 'arm64 or amd64', cell: (object) => label(object, archLabel) },
-  ],
-}
+  columns: [size, architecture('Type')],
+})
 
-export const remoteIsoKind: Kind = {
+export const remoteIsoKind = defineKind({
   ...orka,
   kind: 'RemoteIso',
-  plural: 'remoteisos',
-  singular: 'remoteiso',
   description: 'An ISO that can be pulled: create an Iso with sourceType remote and its isoName as source',
   scope: 'shared',
   list: listRemoteIsos,
   show: show('isoName'),
   schema: { spec: t.Object({ isoName: t.String({ description: 'Name to pull' }), size: sizeSchema }) },
   columns: [size],
-}
+})

@@ -1,4 +1,4 @@
-// VirtualMachineConfig: values for deployments, under a name.
+// VirtualMachineConfig: named values for deployments.
 import { isDeepStrictEqual } from 'node:util'
 import * as t from 'typebox'
 import {
@@ -8,24 +8,19 @@ import {
   updateVmConfig,
   type VmConfig,
 } from '../../../api/vms/vm-configs.ts'
+import { defined } from '../../../platform/defined.ts'
 import type { VmConfigRecord } from '../../../store/records/fleet-records.ts'
-import { given, type Kind, type KubeObject, type ObjectInput } from './kind.ts'
-import { archLabel, creatorAnnotation, objectSpec, orka } from './orka.ts'
-import { askedShape, column, ownerColumn, shapeFieldPaths, shapeSchema, shownShape } from './vm-fields.ts'
+import { column, owner, wide } from './columns.ts'
+import { callFor, creation, defineKind, fieldsOf } from './kind.ts'
+import { archLabel, creatorAnnotation, orka } from './orka.ts'
+import { shapeFieldPaths, shapeInput, shapeSchema, shapeSpec } from './vm-fields.ts'
 
-/** Whether both ask for the same. */
-const sameShape = (before: KubeObject, after: ObjectInput): boolean =>
-  isDeepStrictEqual(askedShape(objectSpec(before)), askedShape(objectSpec(after)))
-
-export const vmConfigKind: Kind = {
+export const vmConfigKind = defineKind({
   ...orka,
   kind: 'VirtualMachineConfig',
-  plural: 'virtualmachineconfigs',
-  singular: 'virtualmachineconfig',
   shortNames: ['vmconfig', 'vmconfigs'],
   description: 'Values for deployments, named by the label orka.macstadium.com/vm-config of a VirtualMachineInstance',
   scope: 'namespace',
-  keptAs: 'vmconfigs',
   computedLabels: [archLabel],
   list: listVmConfigs,
   show: (config: VmConfig, record: VmConfigRecord) => ({
@@ -34,51 +29,39 @@ export const vmConfigKind: Kind = {
     createdAt: config.createdAt,
     labels: { [archLabel]: config.type },
     annotations: { [creatorAnnotation]: config.owner },
-    body: { spec: shownShape(record.shape) },
+    body: { spec: shapeSpec(record.shape) },
   }),
   schema: { spec: t.Object(shapeSchema, { description: 'What a deployment gets that does not say otherwise' }) },
   columns: [
-    column(['Image', 'string', 'spec.image']),
-    column(['CPU', 'integer', 'spec.cpu']),
-    column(['Memory', 'number', 'spec.memory']),
-    column(['ISO', 'string', 'spec.iso', true]),
-    column(['VNC', 'boolean', 'spec.vncConsole', true]),
-    column(['Scheduler', 'string', 'spec.scheduler', true]),
-    column(['Tag', 'string', 'spec.tag', true]),
-    column(['Tag_Required', 'boolean', 'spec.tagRequired', true]),
-    column(['Node_Name', 'string', 'spec.nodeName', true]),
-    column(['GPU', 'boolean', 'spec.gpuPassthrough', true]),
-    column(['Net_Boost', 'boolean', 'spec.netBoost', true]),
-    column(['System_Serial', 'string', 'spec.systemSerial', true]),
-    ownerColumn,
-    column(['Display_Width', 'integer', 'spec.displayWidth', true]),
-    column(['Display_Height', 'integer', 'spec.displayHeight', true]),
-    column(['Display_DPI', 'integer', 'spec.displayDPI', true]),
+    column('Image', 'string', 'spec.image'),
+    column('CPU', 'integer', 'spec.cpu'),
+    column('Memory', 'number', 'spec.memory'),
+    wide('ISO', 'string', 'spec.iso'),
+    wide('VNC', 'boolean', 'spec.vncConsole'),
+    wide('Scheduler', 'string', 'spec.scheduler'),
+    wide('Tag', 'string', 'spec.tag'),
+    wide('Tag_Required', 'boolean', 'spec.tagRequired'),
+    wide('Node_Name', 'string', 'spec.nodeName'),
+    wide('GPU', 'boolean', 'spec.gpuPassthrough'),
+    wide('Net_Boost', 'boolean', 'spec.netBoost'),
+    wide('System_Serial', 'string', 'spec.systemSerial'),
+    owner,
+    wide('Display_Width', 'integer', 'spec.displayWidth'),
+    wide('Display_Height', 'integer', 'spec.displayHeight'),
+    wide('Display_DPI', 'integer', 'spec.displayDPI'),
   ],
-  create: {
-    operations: [createVmConfig],
-    plan: ({ metadata, ...object }) => ({
-      operation: createVmConfig,
-      body: given({ name: metadata.name, type: metadata.labels[archLabel], ...askedShape(objectSpec(object)) }),
-    }),
-  },
+  create: creation(createVmConfig, ({ metadata, spec }) => ({
+    body: defined({ name: metadata.name, type: metadata.labels[archLabel], ...shapeInput(fieldsOf(spec)) }),
+  })),
   update: {
     operations: [updateVmConfig],
-    plan: (before, after) =>
-      sameShape(before, after)
-        ? []
-        : [
-            {
-              operation: updateVmConfig,
-              params: { vmconfig: before.metadata.name },
-              body: askedShape(objectSpec(after)),
-            },
-          ],
-    isAllowed: () => true,
+    plan: (before, after) => {
+      const body = shapeInput(fieldsOf(after.spec))
+      const isSame = isDeepStrictEqual(shapeInput(fieldsOf(before.spec)), body)
+      return isSame ? [] : [{ ...callFor(updateVmConfig, before.metadata.name), body }]
+    },
+    mutable: 'all',
   },
-  remove: {
-    operation: deleteVmConfig,
-    plan: ({ metadata }) => ({ operation: deleteVmConfig, params: { vmconfig: metadata.name } }),
-  },
+  remove: deleteVmConfig,
   fieldPaths: { ...shapeFieldPaths, type: `metadata.labels.${archLabel}` },
-}
+})

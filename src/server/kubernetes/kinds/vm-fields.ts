@@ -1,8 +1,8 @@
-// Fields that VirtualMachineInstance and VirtualMachineConfig share, and how they become those of the REST API.
+// The fields that VirtualMachineInstance and VirtualMachineConfig share, and their translation to and from the REST API.
 import * as t from 'typebox'
 import type { VmShape } from '../../../api/vms/vm-shape.ts'
-import { given, type KubeObject, type ObjectFields, type PrinterColumn } from './kind.ts'
-import { annotationOf, creatorAnnotation, stringOf } from './orka.ts'
+import { defined } from '../../../platform/defined.ts'
+import type { ObjectFields } from './kind.ts'
 
 const text = (description: string, maxLength = 256) => t.Optional(t.String({ maxLength, description }))
 const flag = (description: string) => t.Optional(t.Boolean({ description }))
@@ -28,69 +28,26 @@ export const shapeSchema = {
   displayDPI: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: 'Default: 96' })),
 }
 
-/** As the record has it. */
-export const shownShape = (shape: VmShape): ObjectFields =>
-  given({
-    image: shape.image,
-    cpu: shape.cpu,
-    memory: shape.memoryMiB === 0 ? undefined : Number((shape.memoryMiB / 1_024).toFixed(2)),
+/** The spec of a stored shape. */
+export function shapeSpec(shape: VmShape): ObjectFields {
+  const { memoryMiB, display } = shape
+  const fields: ObjectFields = {
+    ...shape,
+    memory: memoryMiB === 0 ? undefined : Number((memoryMiB / 1_024).toFixed(2)),
     nodeName: shape.node,
-    iso: shape.iso,
-    systemSerial: shape.systemSerial,
-    tag: shape.tag,
-    tagRequired: shape.tagRequired,
-    vncConsole: shape.vncConsole,
-    scheduler: shape.scheduler,
-    netBoost: shape.netBoost,
-    legacyIO: shape.legacyIO,
-    gpuPassthrough: shape.gpuPassthrough,
-    displayWidth: shape.display.width,
-    displayHeight: shape.display.height,
-    displayDPI: shape.display.dpi,
-  })
-
-/** What clients of the original always send empty counts as not said. */
-export function askedShape(spec: ObjectFields): ObjectFields {
-  const { scheduler } = spec
-  return given({
-    image: stringOf(spec.image),
-    cpu: spec.cpu,
-    memory: spec.memory,
-    node: stringOf(spec.nodeName),
-    iso: stringOf(spec.iso),
-    systemSerial: stringOf(spec.systemSerial),
-    tag: stringOf(spec.tag),
-    tagRequired: spec.tagRequired,
-    vncConsole: spec.vncConsole,
-    scheduler: scheduler === 'default-scheduler' ? 'default' : stringOf(scheduler),
-    netBoost: spec.netBoost,
-    legacyIO: spec.legacyIO,
-    gpuPassthrough: spec.gpuPassthrough,
-    displayWidth: spec.displayWidth,
-    displayHeight: spec.displayHeight,
-    displayDPI: spec.displayDPI,
-  })
+    displayWidth: display.width,
+    displayHeight: display.height,
+    displayDPI: display.dpi,
+  }
+  return defined(Object.fromEntries(Object.keys(shapeSchema).map((name) => [name, fields[name]])))
 }
 
-/** Fields of refusals → where they are in an object. */
+/** The fields of a REST body for a spec. Clients of the original send texts that are not set as empty texts. */
+export function shapeInput(spec: ObjectFields): ObjectFields {
+  const entries = Object.keys(shapeSchema).map((name) => [name, spec[name] === '' ? undefined : spec[name]])
+  const { nodeName, scheduler, ...fields } = Object.fromEntries(entries)
+  return defined({ ...fields, node: nodeName, scheduler: scheduler === 'default-scheduler' ? 'default' : scheduler })
+}
+
+/** Fields of refusals that have another name or place in an object. */
 export const shapeFieldPaths = { node: 'spec.nodeName', name: 'metadata.name', labels: 'metadata.labels' }
-
-type Cell = readonly [name: string, type: PrinterColumn['type'], path: string, isWide?: boolean]
-
-/** A column of a field in the spec or the status. */
-export const column = ([name, type, path, isWide = false]: Cell): PrinterColumn => ({
-  name,
-  type,
-  description: path,
-  isWide,
-  cell: (object: KubeObject) =>
-    path.split('.').reduce<unknown>((value, step) => (value as ObjectFields | undefined)?.[step], object),
-})
-
-export const ownerColumn: PrinterColumn = {
-  name: 'Owner',
-  type: 'string',
-  description: 'Who created it',
-  isWide: true,
-  cell: (object) => annotationOf(object, creatorAnnotation),
-}

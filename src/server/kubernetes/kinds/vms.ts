@@ -1,23 +1,15 @@
-// VirtualMachineInstance: a VM. Creating one deploys it and does not wait; what the original's kind has no field for
-// stands in conditions and annotations.
+// VirtualMachineInstance: a VM. Creating one deploys it and does not wait. What the original's kind has no field for is in
+// conditions and annotations.
 import * as t from 'typebox'
 import { setMetadata } from '../../../api/service/metadata.ts'
 import { deleteVm, deployVm, listVms, type Vm } from '../../../api/vms/vms.ts'
+import { defined } from '../../../platform/defined.ts'
 import type { VmRecord } from '../../../store/records/fleet-records.ts'
 import { isDeleted } from '../../../store/records/vms.ts'
-import { fieldsOf, given, type Kind, type ObjectFields, type ObjectInput, type ObjectView, sameSpec } from './kind.ts'
-import {
-  archLabel,
-  configLabel,
-  creatorAnnotation,
-  label,
-  objectSpec,
-  orka,
-  stringOf,
-  svc3Name,
-  withoutMade,
-} from './orka.ts'
-import { askedShape, column, ownerColumn, shapeFieldPaths, shapeSchema, shownShape } from './vm-fields.ts'
+import { architecture, column, owner, wide } from './columns.ts'
+import { creation, defineKind, fieldsOf, type ObjectFields, type ObjectInput, type ObjectView } from './kind.ts'
+import { archLabel, configLabel, creatorAnnotation, orka, stringOf, svc3Name } from './orka.ts'
+import { shapeFieldPaths, shapeInput, shapeSchema, shapeSpec } from './vm-fields.ts'
 
 const Condition = t.Object({
   type: t.String({ description: 'Ready, or a condition of the REST API such as Scheduled' }),
@@ -61,7 +53,7 @@ const schema = {
 
 function show(vm: Vm, record: VmRecord): ObjectView {
   const { ssh, ip = '' } = vm
-  // Clients take the port of a VM that runs for granted.
+  // Clients expect a running VM to have its SSH port.
   const phase = vm.status === 'Running' && ssh === undefined ? 'Pending' : vm.status
   const isReady = phase === 'Running' && vm.powerState === 'running'
   return {
@@ -83,14 +75,14 @@ function show(vm: Vm, record: VmRecord): ObjectView {
       [svc3Name('metadata-keys')]: vm.metadataKeys.length === 0 ? undefined : vm.metadataKeys.join(','),
     },
     body: {
-      spec: { ...shownShape(record.shape), ...reserved(vm) },
+      spec: { ...shapeSpec(record.shape), ...reserved(vm) },
       status: {
         phase,
         memory: vm.memory === 'auto' ? '' : vm.memory,
         nodeName: vm.node ?? '',
         hostIP: ip,
         ip,
-        ...given({ sshPort: ssh, vncPort: vm.vnc, screenSharePort: vm.screenshare }),
+        ...defined({ sshPort: ssh, vncPort: vm.vnc, screenSharePort: vm.screenshare }),
         portWarnings: vm.portWarnings ?? '',
         startTime: Math.floor(Date.parse(vm.deployDate) / 1_000),
         errorMessage: vm.errorMessage ?? '',
@@ -118,36 +110,32 @@ const reserved = ({ reservedPorts }: Vm): ObjectFields =>
           .join(','),
       }
 
-function plan({ metadata, ...object }: ObjectInput) {
-  const spec = objectSpec(object)
-  const { labels, annotations } = metadata
-  const priority = annotations[svc3Name('priority')]
+function plan({ metadata, spec }: ObjectInput) {
+  const { [archLabel]: _, ...labels } = metadata.labels
+  const { reservedPorts, customVMMetadata, ...shape } = fieldsOf(spec)
+  const priority = metadata.annotations[svc3Name('priority')]
   return {
-    operation: deployVm,
     query: { wait: false },
-    body: given({
+    body: defined({
       name: metadata.name,
       vmConfig: stringOf(labels[configLabel]),
-      ...askedShape(spec),
-      reservedPorts: stringOf(spec.reservedPorts),
-      customVMMetadata: spec.customVMMetadata === undefined ? undefined : fieldsOf(spec.customVMMetadata),
-      labels: withoutMade(labels),
-      ttl: stringOf(annotations[svc3Name('ttl')]),
-      // What is no number is refused by the schema of the operation.
-      priority: priority === undefined ? undefined : Number.isNaN(Number(priority)) ? priority : Number(priority),
+      ...shapeInput(shape),
+      reservedPorts: stringOf(reservedPorts),
+      customVMMetadata: customVMMetadata === undefined ? undefined : fieldsOf(customVMMetadata),
+      labels,
+      ttl: stringOf(metadata.annotations[svc3Name('ttl')]),
+      // A text that is not a number is left for the schema of the operation to refuse.
+      priority: priority === undefined || Number.isNaN(Number(priority)) ? priority : Number(priority),
     }),
   }
 }
 
-export const vmKind: Kind = {
+export const vmKind = defineKind({
   ...orka,
   kind: 'VirtualMachineInstance',
-  plural: 'virtualmachineinstances',
-  singular: 'virtualmachineinstance',
   shortNames: ['vm', 'vms'],
   description: 'A VM. Creating one deploys it; deleting it deletes the VM and its disk',
   scope: 'namespace',
-  keptAs: 'vms',
   computedLabels: [archLabel],
   list: listVms,
   show,
@@ -155,40 +143,30 @@ export const vmKind: Kind = {
   hasStatus: true,
   selectable: ['status.phase', 'status.nodeName', 'spec.image'],
   columns: [
-    column(['IP', 'string', 'status.ip']),
-    column(['SSH', 'integer', 'status.sshPort']),
-    column(['VNC', 'integer', 'status.vncPort']),
-    column(['Screenshare', 'integer', 'status.screenSharePort']),
-    column(['Status', 'string', 'status.phase']),
-    column(['Image', 'string', 'spec.image', true]),
-    column(['CPU', 'integer', 'spec.cpu', true]),
-    column(['Memory', 'string', 'status.memory', true]),
-    column(['Node', 'string', 'status.nodeName', true]),
-    {
-      name: 'Architecture',
-      type: 'string',
-      description: 'arm64 or amd64',
-      isWide: true,
-      cell: (object) => label(object, archLabel),
-    },
-    column(['Reserved-Ports', 'string', 'spec.reservedPorts', true]),
-    column(['GPU-Passthrough', 'boolean', 'spec.gpuPassthrough', true]),
-    ownerColumn,
-    column(['Deploy-Date', 'date', 'metadata.creationTimestamp', true]),
-    column(['Display-Width', 'integer', 'spec.displayWidth', true]),
-    column(['Display-Height', 'integer', 'spec.displayHeight', true]),
-    column(['Display-DPI', 'integer', 'spec.displayDPI', true]),
+    column('IP', 'string', 'status.ip'),
+    column('SSH', 'integer', 'status.sshPort'),
+    column('VNC', 'integer', 'status.vncPort'),
+    column('Screenshare', 'integer', 'status.screenSharePort'),
+    column('Status', 'string', 'status.phase'),
+    wide('Image', 'string', 'spec.image'),
+    wide('CPU', 'integer', 'spec.cpu'),
+    wide('Memory', 'string', 'status.memory'),
+    wide('Node', 'string', 'status.nodeName'),
+    architecture('Architecture', true),
+    wide('Reserved-Ports', 'string', 'spec.reservedPorts'),
+    wide('GPU-Passthrough', 'boolean', 'spec.gpuPassthrough'),
+    owner,
+    wide('Deploy-Date', 'date', 'metadata.creationTimestamp'),
+    wide('Display-Width', 'integer', 'spec.displayWidth'),
+    wide('Display-Height', 'integer', 'spec.displayHeight'),
+    wide('Display-DPI', 'integer', 'spec.displayDPI'),
   ],
-  create: { operations: [deployVm], plan },
-  // What to deploy cannot be changed: a VM is what it was deployed as.
-  update: { operations: [setMetadata], plan: () => [], isAllowed: sameSpec },
-  remove: {
-    operation: deleteVm,
-    plan: ({ metadata }) => ({ operation: deleteVm, params: { vm: metadata.name }, query: {} }),
-  },
+  create: creation(deployVm, plan),
+  update: { operations: [setMetadata] },
+  remove: deleteVm,
   fieldPaths: {
     ...shapeFieldPaths,
     ttl: `metadata.annotations.${svc3Name('ttl')}`,
     priority: `metadata.annotations.${svc3Name('priority')}`,
   },
-}
+})
