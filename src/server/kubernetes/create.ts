@@ -1,8 +1,7 @@
-// create: an object becomes an operation of the table, called as its caller, and its metadata goes into the record that the
-// operation makes, in one write. A dry run is the same, up to that write.
+// create: calls the operation that makes the record, and stores the metadata of the object in the same write.
 import { isDeepStrictEqual } from 'node:util'
 import { timestamp } from '../../platform/clock.ts'
-import type { Entry } from '../../store/store.ts'
+import { realNamespace } from '../../rules/names.ts'
 import { refusalOf } from '../http/refusals.ts'
 import {
   clientMetadata,
@@ -13,27 +12,20 @@ import {
 } from './changes/client-metadata.ts'
 import { applied, updated } from './changes/field-owners.ts'
 import { apiVersionOf, fieldsOf, type Kind, type KubeObject, type ObjectInput } from './kinds/kind.ts'
-import { entryOf } from './list.ts'
 import { generatedName } from './read-object.ts'
-import { realName, runWith, type Writer } from './run.ts'
+import { runWith, type Writer, writtenObject } from './run.ts'
 import { conflictError } from './status.ts'
 
+/** How many names are generated before a clash is refused. */
 const attempts = 8
 
 export async function createObject(writer: Writer, object: ObjectInput, isApply = false): Promise<KubeObject> {
-  const { kind, listing } = writer
   const { generateName = '', name } = object.metadata
   for (let attempt = 1; ; attempt++) {
     const chosen = name || generatedName(generateName)
-    const named = { ...object, metadata: { ...object.metadata, name: chosen } }
-    const meta = metaOf(writer, named, isApply)
-    const key = listing.collection.key(listing.scope, realName(writer, chosen))
-    const refusal = () => conflictError(kind, chosen)
+    const input = { ...object, metadata: { ...object.metadata, name: chosen } }
     try {
-      const planned = (kind.create as NonNullable<Kind['create']>).plan(named)
-      const { value, written, isRecordWritten } = await runWith(writer, planned, { key, refusal, meta })
-      if (writer.query.isDryRun) return rehearsed(writer, named, written)
-      return await created(writer, { meta, chosen, isRecordWritten, name: textIn(value, 'name') ?? chosen })
+      return await createNamed(writer, input, metadataOf(writer, input, isApply))
     } catch (error) {
       const isTaken = refusalOf(error).reason === 'AlreadyExists'
       if (name || !isTaken || attempt === attempts) throw error
@@ -41,8 +33,8 @@ export async function createObject(writer: Writer, object: ObjectInput, isApply 
   }
 }
 
-/** What its creator writes is its creator's. */
-function metaOf({ kind, by }: Writer, object: ObjectInput, isApply: boolean): StoredMetadata {
+/** The creator manages all fields. */
+function metadataOf({ kind, by }: Writer, object: ObjectInput, isApply: boolean): StoredMetadata {
   const [shape, config] = [managedShape(kind), managedPart(kind, object)]
   const managedFields = isApply
     ? applied([], { live: {}, config, shape, by, isForced: false }).managedFields
@@ -50,56 +42,41 @@ function metaOf({ kind, by }: Writer, object: ObjectInput, isApply: boolean): St
   return { ...clientMetadata(kind, object), managedFields }
 }
 
-interface Created {
-  readonly meta: StoredMetadata
-  /** The name that was asked for. */
-  readonly chosen: string
-  /** That of the record: committing a VM changes its image, whatever the object is called. */
-  readonly name: string
-  readonly isRecordWritten: boolean
+async function createNamed(writer: Writer, input: ObjectInput, meta: StoredMetadata): Promise<KubeObject> {
+  const { kind, objects, aliases, query } = writer
+  const { name } = input.metadata
+  const { collection, scope } = objects.listing
+  const key = collection.key(scope, kind.isAliased ? realNamespace(name, aliases) : name)
+  const refusal = () => conflictError(kind, name)
+  const call = (kind.create as NonNullable<Kind['create']>).plan(input)
+  const { value, written, isRecordWritten } = await runWith(writer, call, { key, refusal, meta })
+  if (query.isDryRun) return rehearsed(writer, input, writtenObject(writer, written))
+  // To commit a VM changes the image of the VM, whatever the name of the object.
+  const { name: stored } = fieldsOf(value)
+  const storedName = typeof stored === 'string' ? stored : name
+  const { key: storedKey, rev } = objects.entry(storedName)
+  const object = objects.object(objects.entry(storedName))
+  const wanted = clientMetadata(kind, { metadata: { ...object.metadata, ...meta } })
+  // The operation wrote nothing because an equal record existed already.
+  if (!isRecordWritten && storedName === name && !isDeepStrictEqual(clientMetadata(kind, object), wanted))
+    await runWith(writer, metadataUpdate(kind, object, meta), { key: storedKey, rev, refusal, meta })
+  return objects.object(objects.entry(storedName))
 }
 
-async function created(writer: Writer, { meta, chosen, isRecordWritten, name }: Created): Promise<KubeObject> {
-  const { kind, lists, listing } = writer
-  const found = () => entryOf(kind, listing, realName(writer, name))
-  const { key, rev } = found()
-  const object = lists.object(listing, found())
-  // What was asked for was there already, as it was asked for.
-  if (
-    !isRecordWritten &&
-    name === chosen &&
-    !isDeepStrictEqual(
-      clientMetadata(kind, object),
-      clientMetadata(kind, { metadata: { ...object.metadata, ...meta } }),
-    )
-  ) {
-    const refusal = () => conflictError(kind, chosen)
-    await runWith(writer, metadataUpdate(kind, object, meta), { key, rev, refusal, meta })
-  }
-  return lists.object(listing, found())
-}
-
-/** As it would be, without the version and the uid that it would get. */
-function rehearsed(writer: Writer, object: ObjectInput, written: Entry<never> | undefined): KubeObject {
-  const { kind, lists, listing, namespace, now } = writer
-  if (written?.value !== undefined && written.key.startsWith(listing.collection.prefix)) {
-    const made = lists.object(listing, written)
-    const { resourceVersion: _, ...metadata } = made.metadata
-    return { ...made, metadata }
+/** The object that would be created, without the version that it would get. */
+function rehearsed({ kind, objects, now }: Writer, input: ObjectInput, written: KubeObject | undefined): KubeObject {
+  if (written) {
+    const { resourceVersion: _, ...metadata } = written.metadata
+    return { ...written, metadata }
   }
   return {
-    ...object,
+    ...input,
     apiVersion: apiVersionOf(kind),
     kind: kind.kind,
     metadata: {
-      ...object.metadata,
-      ...(kind.scope !== 'cluster' && { namespace }),
+      ...input.metadata,
+      ...(kind.scope !== 'cluster' && { namespace: objects.namespace }),
       creationTimestamp: timestamp(now),
     },
   }
-}
-
-const textIn = (value: unknown, field: string): string | undefined => {
-  const found = fieldsOf(value)[field]
-  return typeof found === 'string' ? found : undefined
 }

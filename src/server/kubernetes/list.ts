@@ -1,90 +1,67 @@
-// get and list: from memory, in pages, as objects or as a Table.
+// The bodies of lists, and which page of a stored list a query asks for.
 import { ApiError, badRequest, invalidField } from '../../api/errors.ts'
 import type { Horizon } from '../../store/horizon.ts'
 import { compareRevs, type Entry, type Rev } from '../../store/store.ts'
 import { seenHere } from '../gate/read-own-writes.ts'
 import type { Listing } from '../lists/listing.ts'
-import { apiVersionOf, type Kind, type KubeObject } from './kinds/kind.ts'
+import type { KindObjects } from './kind-objects.ts'
+import { apiVersionOf, type KubeObject } from './kinds/kind.ts'
 import type { KubeQuery } from './query.ts'
 import { columnDefinitions, metaVersion, type Renderer, rendered, rowOf } from './render.ts'
-import { objectNotFound } from './status.ts'
-import type { WireLists } from './wire-lists.ts'
 
-/** The entry of a name, if the caller may see it. `asked`: as the caller spells it. */
-export function entryOf(kind: Kind, listing: Listing<unknown>, name: string, asked = name): Entry<never> {
-  const entry = listing.collection.get(listing.scope, name) ?? spread(listing, name)
-  if (entry && (!listing.visible || listing.visible(listing.item(entry)))) return entry
-  throw objectNotFound(kind, asked)
-}
-
-/** Of a kind in no namespace whose records are in one. */
-function spread({ collection, scope }: Listing<unknown>, name: string): Entry<never> | undefined {
-  if (scope !== '') return undefined
-  return collection.list().find(({ value }) => (value as { name?: string }).name === name)
-}
-
-export function listText(lists: WireLists, listing: Listing<unknown>, renderer: Renderer, query: KubeQuery): string {
+export function pageText(objects: KindObjects, renderer: Renderer, query: KubeQuery): string {
+  const { listing } = objects
   const { view, prefix } = listing.collection
-  const test = lists.test(selectorsOf(query))
+  const test = objects.test(selectorsOf(query))
   const start = query.continue === undefined ? undefined : readToken(query.continue, prefix)
   const rev = start?.rev ?? view.rev
-  const from = start === undefined ? {} : { after: start.key }
   const { limit = Number.POSITIVE_INFINITY } = query
   const isFiltered = test !== undefined || listing.visible !== undefined
-  const shown: Entry<never>[] = []
-  let left = 0
-  for (const entry of view.range(encodeURIComponent(listing.scope), { ...from, limit: Number.POSITIVE_INFINITY })) {
-    if (shown.length === limit && !isFiltered) left++
-    else if (lists.shows(listing, test, entry)) {
-      if (shown.length < limit) shown.push(entry)
+  const page: Entry<never>[] = []
+  let remaining = 0
+  const from = { ...(start && { after: start.key }), limit: Number.POSITIVE_INFINITY }
+  for (const entry of view.range(encodeURIComponent(listing.scope), from)) {
+    if (page.length === limit && !isFiltered) remaining++
+    else if (objects.shows(listing, test, entry)) {
+      if (page.length < limit) page.push(entry)
       else {
-        left = 1
+        remaining = 1
         break
       }
     }
   }
-  const last = shown.at(-1)
+  const last = page.at(-1)
   const metadata = {
     resourceVersion: rev,
-    ...(left > 0 && last && { continue: makeToken(last.key, rev) }),
-    ...(left > 0 && !isFiltered && { remainingItemCount: left }),
+    ...(remaining > 0 && last && { continue: makeToken(last.key, rev) }),
+    ...(remaining > 0 && !isFiltered && { remainingItemCount: remaining }),
   }
-  if (renderer.form.as === 'table') {
-    const rows = shown.map((entry) => JSON.stringify(rowOf(lists.object(listing, entry), renderer)))
-    return tableText(renderer, metadata, rows)
-  }
-  return itemsText(
-    renderer,
-    metadata,
-    shown.map((entry) => lists.item(listing, entry)),
-  )
+  const isTable = renderer.form.as === 'table'
+  const itemOf = (entry: Entry<never>): string =>
+    isTable ? itemText(objects.object(entry), renderer) : objects.item(listing, entry)
+  return listText(renderer, metadata, page.map(itemOf))
 }
 
-/** Of a list that was made for this answer. */
-export function madeText(objects: readonly KubeObject[], renderer: Renderer, metadata: object): string {
-  if (renderer.form.as === 'table')
-    return tableText(
-      renderer,
-      metadata,
-      objects.map((object) => JSON.stringify(rowOf(object, renderer))),
-    )
-  return itemsText(
+/** A list of all these objects. */
+export const wholeText = (objects: readonly KubeObject[], renderer: Renderer, rev: Rev): string =>
+  listText(
     renderer,
-    metadata,
-    objects.map((object) => JSON.stringify(rendered(object, renderer))),
+    { resourceVersion: rev },
+    objects.map((object) => itemText(object, renderer)),
   )
-}
 
-const tableText = ({ form, kind }: Renderer, metadata: object, rows: readonly string[]): string =>
-  `{"kind":"Table","apiVersion":"${metaVersion(form.version)}","metadata":${JSON.stringify(metadata)},` +
-  `"columnDefinitions":${JSON.stringify(columnDefinitions(kind))},"rows":[${rows.join(',')}]}`
+const itemText = (object: KubeObject, renderer: Renderer): string =>
+  JSON.stringify(renderer.form.as === 'table' ? rowOf(object, renderer) : rendered(object, renderer))
 
-function itemsText({ form, kind }: Renderer, metadata: object, items: readonly string[]): string {
+function listText({ form, kind }: Renderer, metadata: object, items: readonly string[]): string {
   const [name, version] =
-    form.as === 'metadata'
-      ? ['PartialObjectMetadataList', metaVersion(form.version)]
-      : [`${kind.kind}List`, apiVersionOf(kind)]
-  return `{"kind":"${name}","apiVersion":"${version}","metadata":${JSON.stringify(metadata)},"items":[${items.join(',')}]}`
+    form.as === 'object'
+      ? [`${kind.kind}List`, apiVersionOf(kind)]
+      : [form.as === 'table' ? 'Table' : 'PartialObjectMetadataList', metaVersion(form.version)]
+  const start = `{"kind":"${name}","apiVersion":"${version}","metadata":${JSON.stringify(metadata)}`
+  return form.as === 'table'
+    ? `${start},"columnDefinitions":${JSON.stringify(columnDefinitions(kind))},"rows":[${items.join(',')}]}`
+    : `${start},"items":[${items.join(',')}]}`
 }
 
 export const selectorsOf = ({ labelSelector, fieldSelector }: KubeQuery) => ({
@@ -92,7 +69,7 @@ export const selectorsOf = ({ labelSelector, fieldSelector }: KubeQuery) => ({
   ...(fieldSelector !== undefined && { fieldSelector }),
 })
 
-/** A page goes on after a key; the version is that of the first page, from which a watch misses nothing. */
+/** All pages have the version of the first one, so that a watch from there misses no change. */
 const makeToken = (key: string, rev: string): string => Buffer.from(JSON.stringify([key, rev])).toString('base64url')
 
 function readToken(token: string, prefix: string): { readonly key: string; readonly rev: string } {
@@ -115,20 +92,18 @@ function parsedToken(token: string): readonly unknown[] {
 const isVersion = (text: string): boolean => /^\d{1,20}$/.test(text)
 
 /**
- * What a query names is seen here: its version, and that of its first page. They may come from a server that was ahead, and
- * a page without what happened up to its version would be missed for good by who watches from there.
+ * Waits until this server has reached the versions that a query names. They may come from a server that was ahead, and a
+ * client that watches from the version of an older page would miss the changes in between.
  */
 export async function reachVersions(
   { horizon }: { readonly horizon?: Horizon | undefined },
   { view, prefix }: Listing<unknown>['collection'],
-  query: KubeQuery,
+  { resourceVersion, continue: token }: KubeQuery,
 ): Promise<void> {
-  const { resourceVersion, continue: token } = query
   if (resourceVersion !== undefined && !isVersion(resourceVersion))
     throw badRequest([invalidField('resourceVersion', 'resourceVersion is not a version of this service')])
-  const named = [resourceVersion, token === undefined ? undefined : readToken(token, prefix).rev]
-  for (const each of named) {
-    const rev: Rev = BigInt(each ?? 0).toString()
+  for (const named of [resourceVersion, token === undefined ? undefined : readToken(token, prefix).rev]) {
+    const rev: Rev = BigInt(named ?? 0).toString()
     if (compareRevs(rev, view.rev) <= 0 || (horizon && (await seenHere(horizon, rev)))) continue
     throw new ApiError('Expired', 'Too large resource version: this service has not reached it', {
       hint: 'List without resourceVersion',

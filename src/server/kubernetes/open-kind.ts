@@ -1,6 +1,5 @@
-// A kind as a caller may see it: in one namespace, or in all that they have a role in. By the list of the REST API, with
-// its permission.
-
+// Opens a kind for a caller: its REST list, with the permission of that list, in one namespace or in all that the caller has
+// a role in.
 import type { Operation } from '../../api/operation.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { Roles } from '../../auth/roles.ts'
@@ -18,64 +17,64 @@ interface OpenServices {
   readonly operations: Operations
 }
 
-interface Asked {
+interface KindRequest {
   readonly kind: Kind
-  /** By its real name; undefined: all of them. */
+  /** The real name. Undefined: all namespaces. */
   readonly namespace: string | undefined
   readonly principal: Principal | undefined
 }
 
-interface Allowed {
-  /** Where the permission was looked at: of all, one that the caller may see. */
-  readonly namespace: string
-  /** Undefined: every one, for ever, as only administrators may. */
-  readonly only: ReadonlySet<string> | undefined
-}
-
 /** Throws what the list of the REST API would. */
-export function openKind(services: OpenServices, asked: Asked): { listing: Listing<unknown>; namespace: string } {
-  const { operations } = services
-  const operation = asked.kind.list as ListOperation
-  const { namespace, only } = allowedIn(services, asked)
-  const { listing } = operations.list(operation, admitCall(services, operation, namespace, asked.principal))
-  const isSpread = asked.namespace === undefined && asked.kind.scope !== 'shared' && isInNamespace(operation)
-  return { listing: isSpread ? acrossNamespaces(services, listing, only) : listing, namespace }
-}
-
-export function admitCall(
-  { operations }: Pick<OpenServices, 'operations'>,
-  operation: Operation,
-  namespace: string,
-  principal: Principal | undefined,
-): Call<Operation> {
-  return operations.admit(operation, { principal, namespace, params: {}, query: operation.query ? {} : undefined })
+export function openKind(
+  services: OpenServices,
+  request: KindRequest,
+): { readonly listing: Listing<unknown>; readonly namespace: string } {
+  const operation = request.kind.list as ListOperation
+  const { call, visible } = admitList(services, request)
+  const { listing } = services.operations.list(operation, call)
+  const { namespace = '' } = call.params as { namespace?: string }
+  const isAll = request.namespace === undefined && request.kind.scope !== 'shared' && isInNamespace(operation)
+  return { listing: isAll ? acrossNamespaces(services, listing, visible) : listing, namespace }
 }
 
 const isInNamespace = ({ path }: Operation): boolean => path.includes('{namespace}')
 
-export function allowedIn(services: OpenServices, { kind, namespace, principal }: Asked): Allowed {
-  if (!isInNamespace(kind.list)) return { namespace: '', only: undefined }
-  if (namespace !== undefined) return { namespace, only: undefined }
-  const all = services.collections.namespaces.list().map(({ value }) => value.name)
-  const seen = all.filter((name) => denied(kind.list, principal, name, services) === undefined)
-  const first = seen.includes(defaultNamespace) ? defaultNamespace : (seen[0] ?? defaultNamespace)
-  const isAdmin = principal !== undefined && services.roles.roleOf(principal, undefined) === 'admin'
-  return { namespace: first, only: isAdmin ? undefined : new Set(seen) }
+interface AdmittedList {
+  /** For all namespaces, the call names one that the caller may see. */
+  readonly call: Call<Operation>
+  /** The namespaces that the caller may see. Undefined: all, as for administrators. */
+  readonly visible: ReadonlySet<string> | undefined
 }
 
-/** Of every namespace that the caller may see. It ends when that may have changed, and the caller lists again. */
+export function admitList(services: OpenServices, { kind, namespace, principal }: KindRequest): AdmittedList {
+  const { operations, collections, roles } = services
+  const { list } = kind
+  const admit = (inNamespace: string): Call<Operation> =>
+    operations.admit(list, { principal, namespace: inNamespace, params: {}, query: list.query ? {} : undefined })
+  if (!isInNamespace(list)) return { call: admit(''), visible: undefined }
+  if (namespace !== undefined) return { call: admit(namespace), visible: undefined }
+  const all = collections.namespaces.list().map(({ value }) => value.name)
+  const visible = new Set(all.filter((name) => denied(list, principal, name, services) === undefined))
+  const [first = defaultNamespace] = visible
+  const isAdmin = principal !== undefined && roles.roleOf(principal, undefined) === 'admin'
+  return {
+    call: admit(visible.has(defaultNamespace) ? defaultNamespace : first),
+    visible: isAdmin ? undefined : visible,
+  }
+}
+
+/** A watch of all namespaces ends when the roles of its caller may have changed; the caller then lists again. */
 function acrossNamespaces(
   { roles, collections }: OpenServices,
-  listing: Listing<unknown>,
-  only: ReadonlySet<string> | undefined,
+  { visible, isCutByPath, ...rest }: Listing<unknown>,
+  namespaces: ReadonlySet<string> | undefined,
 ): Listing<unknown> {
-  const { visible, isCutByPath, ...rest } = listing
   const isShown = isCutByPath ? undefined : visible
-  if (!only) return { ...rest, scope: '', ...(isShown && { visible: isShown }) }
+  if (!namespaces) return { ...rest, scope: '', ...(isShown && { visible: isShown }) }
   return {
     ...rest,
     scope: '',
-    visible: (item) => only.has((item as { namespace: string }).namespace) && isShown?.(item) !== false,
+    visible: (item) => namespaces.has((item as { namespace: string }).namespace) && isShown?.(item) !== false,
     visibleRev: () => `${roles.rev()} ${collections.namespaces.view.revOf()}`,
   }
 }

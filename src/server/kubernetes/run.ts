@@ -1,77 +1,71 @@
-// Carries out what an object asks for: an operation of the table, as its caller, or up to its first write.
+// Calls operations of the REST API for a write to an object, as its caller. A dry run stops at the first write.
 import type { FastifyRequest } from 'fastify'
+import type { ApiError } from '../../api/errors.ts'
 import type { Principal } from '../../auth/principal.ts'
 import { realNamespace } from '../../rules/names.ts'
 import { expecting } from '../../store/expectation.ts'
 import { rehearse } from '../../store/rehearsal.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Settings } from '../config/settings.ts'
-import type { Listing } from '../lists/listing.ts'
 import type { Operations } from '../operations/invoke.ts'
 import { type StoredMetadata, withMetadata } from './changes/client-metadata.ts'
 import type { Manager } from './changes/field-owners.ts'
-import type { Kind, PlannedCall } from './kinds/kind.ts'
+import type { KindObjects } from './kind-objects.ts'
+import type { Kind, KubeObject, PlannedCall } from './kinds/kind.ts'
 import type { KubeQuery } from './query.ts'
-import type { WireLists } from './wire-lists.ts'
+import { conflictError } from './status.ts'
 
 export interface Writer {
   readonly operations: Operations
-  readonly settings: Pick<Settings, 'compat'>
+  readonly aliases: Settings['compat']['namespaceAliases']
   readonly request: FastifyRequest
   readonly kind: Kind
-  /** By its real name; empty outside of any. */
-  readonly namespace: string
-  readonly listing: Listing<unknown>
-  readonly lists: WireLists
-  readonly query: KubeQuery
+  readonly objects: KindObjects
+  readonly query: Pick<KubeQuery, 'isDryRun' | 'isForced'>
   readonly now: Date
-  /** As whom the objects are written, where that is not the caller. */
+  /** Default: the caller of the request. */
   readonly principal?: Principal | undefined
-  /** Whose fields they become. */
+  /** The manager of the fields that are written. */
   readonly by: Manager
 }
 
-interface GuardedWrite {
+/** The record that a call is expected to write, and the metadata that is written with it. */
+export interface GuardedWrite {
   readonly key: string
-  /** Undefined: it is not there yet. */
+  /** Undefined: the record does not exist yet. */
   readonly rev?: string | undefined
   readonly refusal: () => Error
   readonly meta: StoredMetadata
 }
 
-/** An operation and the metadata of its object, in one write. `isRecordWritten`: the operation wrote that object. */
+interface CallResult {
+  readonly value?: unknown
+  /** In a dry run: what the first write would have stored. */
+  readonly written?: Entry<never>
+}
+
+/** Writes metadata together with the first change of the record. `isRecordWritten`: the operation changed the record. */
 export async function runWith(
   writer: Writer,
-  planned: PlannedCall,
+  call: PlannedCall,
   { meta, ...expected }: GuardedWrite,
-): Promise<Ran & { readonly isRecordWritten: boolean }> {
+): Promise<CallResult & { readonly isRecordWritten: boolean }> {
   let isRecordWritten = false
   const add = withMetadata(writer.kind, meta)
   const adding = (record: unknown): unknown => {
     isRecordWritten = true
     return add(record)
   }
-  const ran = await expecting({ ...expected, adding }, () => run(writer, planned))
-  return { ...ran, isRecordWritten }
+  const result = await expecting({ ...expected, adding }, () => run(writer, call))
+  return { ...result, isRecordWritten }
 }
 
-interface Ran {
-  readonly value?: unknown
-  /** Of a dry run: what would be written first. */
-  readonly written?: Entry<never>
-}
-
-/** Invokes an operation as its route would, up to its first write in a dry run. */
-export async function run(writer: Writer, planned: PlannedCall): Promise<Ran> {
-  const { operations, request, settings, query, principal = request.principal } = writer
-  const { operation } = planned
-  const namespace =
-    planned.namespace === undefined
-      ? writer.namespace
-      : realNamespace(planned.namespace, settings.compat.namespaceAliases)
+export async function run(writer: Writer, planned: PlannedCall): Promise<CallResult> {
+  const { operations, request, aliases, objects, query, principal = request.principal } = writer
+  const { operation, namespace } = planned
   const call = operations.admit(operation, {
     principal,
-    namespace,
+    namespace: namespace === undefined ? objects.namespace : realNamespace(namespace, aliases),
     params: { ...planned.params },
     query: operation.query ? { ...planned.query } : undefined,
     body: operation.body ? { ...planned.body } : undefined,
@@ -81,6 +75,35 @@ export async function run(writer: Writer, planned: PlannedCall): Promise<Ran> {
   return written === undefined ? {} : { written: { ...written, rev: '' } as Entry<never> }
 }
 
-/** A namespace goes by two spellings, and its record by one. */
-export const realName = ({ kind, settings }: Pick<Writer, 'kind' | 'settings'>, name: string): string =>
-  kind.isAliased ? realNamespace(name, settings.compat.namespaceAliases) : name
+/** The object that a dry run would have written; undefined if its first write was of another record. */
+export function writtenObject({ objects }: Writer, written: Entry<never> | undefined): KubeObject | undefined {
+  const isObject = written?.value !== undefined && written.key.startsWith(objects.listing.collection.prefix)
+  return isObject ? objects.object(written) : undefined
+}
+
+export interface CurrentObject {
+  readonly entry: Entry<never>
+  readonly object: KubeObject
+  /** The refusal of a write that lost a race with another one. */
+  readonly lost: ApiError
+}
+
+/** As often as Kubernetes tries again. */
+const attempts = 5
+
+/** Does work on the current version of an object, and again when another write comes first. */
+export async function withCurrent(
+  { kind, objects }: Writer,
+  name: string,
+  work: (current: CurrentObject) => Promise<KubeObject>,
+): Promise<KubeObject> {
+  for (let attempt = 1; ; attempt++) {
+    const entry = objects.entry(name)
+    const lost = conflictError(kind, name)
+    try {
+      return await work({ entry, object: objects.object(entry), lost })
+    } catch (error) {
+      if (error !== lost || attempt === attempts) throw error
+    }
+  }
+}

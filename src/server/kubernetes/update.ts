@@ -1,8 +1,7 @@
-// update, patch and apply: what differs between an object and what a client makes of it becomes operations of the table, and
-// its metadata goes into the record with the first of them, in one write. What cannot be changed is refused.
+// update, patch and apply: the difference between an object and its new version becomes calls of operations. The first of
+// them also writes the metadata.
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError, invalid } from '../../api/errors.ts'
-import type { Entry } from '../../store/store.ts'
 import { refuseDeepJson } from '../http/json-depth.ts'
 import {
   clientMetadata,
@@ -22,111 +21,94 @@ import {
   keepsImmutable,
   type ObjectFields,
   type ObjectInput,
-  type PlannedCall,
+  type StringMap,
 } from './kinds/kind.ts'
-import { entryOf } from './list.ts'
-import { realName, run, runWith, type Writer } from './run.ts'
+import { type CurrentObject, run, runWith, type Writer, withCurrent, writtenObject } from './run.ts'
 import { conflictError } from './status.ts'
 
-/** What is to become of an object, and whose its fields are then. */
+/** The new version of an object, and the managers of its fields. */
 interface Revision {
   readonly object: ObjectInput
   readonly managedFields: StoredMetadata['managedFields']
 }
 
-/** Whoever names no version is not to lose a race: Kubernetes looks again as often. */
-const attempts = 5
-
-/** Returns the object as it is then. A change that makes no difference writes nothing. */
-export async function updateObject(
+/** Returns the object after the change. A change without a difference writes nothing. */
+export const updateObject = (
   writer: Writer,
   name: string,
   revise: (before: KubeObject) => Revision,
+): Promise<KubeObject> =>
+  withCurrent(writer, name, (current) => {
+    const revision = revise(current.object)
+    const { uid = current.object.metadata.uid, resourceVersion = current.entry.rev } = revision.object.metadata
+    if (uid !== current.object.metadata.uid || resourceVersion !== current.entry.rev)
+      throw conflictError(writer.kind, name)
+    return changed(writer, current, revision)
+  })
+
+async function changed(
+  writer: Writer,
+  { entry, object: before, lost }: CurrentObject,
+  { object, managedFields }: Revision,
 ): Promise<KubeObject> {
-  const { kind, listing, lists } = writer
-  for (let attempt = 1; ; attempt++) {
-    const entry = entryOf(kind, listing, realName(writer, name), name)
-    const before = lists.object(listing, entry)
-    const revision = revise(before)
-    const { uid, resourceVersion } = revision.object.metadata
-    const lost = conflictError(kind, name)
-    if (uid !== undefined && uid !== before.metadata.uid) throw lost
-    if (resourceVersion !== undefined && resourceVersion !== entry.rev) throw lost
-    try {
-      return await changed(writer, { entry, before, revision, refusal: () => lost })
-    } catch (error) {
-      // A request for a version is refused above, when it looks again.
-      if (error !== lost || attempt === attempts) throw error
-    }
-  }
-}
-
-interface Changing {
-  readonly entry: Entry<never>
-  readonly before: KubeObject
-  readonly revision: Revision
-  readonly refusal: () => Error
-}
-
-async function changed(writer: Writer, { entry, before, revision, refusal }: Changing): Promise<KubeObject> {
-  const { kind, listing, lists } = writer
-  const { object, managedFields } = revision
-  const [was, kept] = [clientMetadata(kind, before), clientMetadata(kind, object)]
+  const { kind, objects } = writer
+  const [was, is] = [clientMetadata(kind, before), clientMetadata(kind, object)]
   const deletion = deletionOf(entry)
-  const meta: StoredMetadata = { ...kept, managedFields, deletion }
-  const guarded = { key: entry.key, rev: entry.rev, refusal, meta }
-  const isHeld = kept.finalizers.some((each) => !was.finalizers.includes(each))
-  if (isHeld || !isDeepStrictEqual(was.ownerReferences, kept.ownerReferences)) await mustBeDeletable(writer, before)
-  if (deletion) {
-    if (isHeld) throw noMoreFinalizers(kind)
-    if (kept.finalizers.length === 0) return finalize(writer, before, guarded)
+  const guarded = {
+    key: entry.key,
+    rev: entry.rev,
+    refusal: () => lost,
+    meta: { ...is, managedFields, deletion },
   }
-  const isKept = isDeepStrictEqual(was, kept) && isDeepStrictEqual(before.metadata.managedFields ?? [], managedFields)
-  const specific = plansOf(kind, before, object)
-  const [first, ...more] = specific.length > 0 ? specific : isKept ? [] : [metadataUpdate(kind, before, kept)]
+  const hasNewFinalizer = is.finalizers.some((each) => !was.finalizers.includes(each))
+  if (hasNewFinalizer || !isDeepStrictEqual(was.ownerReferences, is.ownerReferences))
+    await mustBeDeletable(writer, before)
+  if (deletion) {
+    if (hasNewFinalizer) throw noMoreFinalizers(kind)
+    if (is.finalizers.length === 0) return finalize(writer, before, guarded)
+  }
+  const isSameMetadata =
+    isDeepStrictEqual(was, is) && isDeepStrictEqual(before.metadata.managedFields ?? [], managedFields)
+  if (!keepsImmutable(kind, before, object)) throw unchangeable(kind)
+  const calls = kind.update?.plan?.(before, object) ?? []
+  const [first, ...more] = calls.length > 0 || isSameMetadata ? calls : [metadataUpdate(kind, before, is)]
   if (!first) return before
   const { isRecordWritten, written } = await runWith(writer, first, guarded)
-  if (writer.query.isDryRun) return rehearsed(writer, { before, object, written, isWhole: more.length === 0 })
-  for (const planned of more) await run(writer, planned)
-  const now = (): Entry<never> => entryOf(kind, listing, realName(writer, before.metadata.name))
-  // The operation left the record as it was: that is changed by itself.
-  if (!isRecordWritten && !isKept) {
-    const { key, rev } = now()
-    await runWith(writer, metadataUpdate(kind, before, kept), { ...guarded, key, rev })
+  if (writer.query.isDryRun)
+    return rehearsed(kind, before, object, { made: writtenObject(writer, written), isWhole: more.length === 0 })
+  for (const call of more) await run(writer, call)
+  const current = () => objects.entry(before.metadata.name)
+  // The operation left the record unchanged, so the metadata is not written yet.
+  if (!isRecordWritten && !isSameMetadata) {
+    const { key, rev } = current()
+    await runWith(writer, metadataUpdate(kind, before, is), { ...guarded, key, rev })
   }
-  return lists.object(listing, now())
+  return objects.object(current())
 }
 
-interface Rehearsed {
-  readonly before: KubeObject
-  readonly object: ObjectInput
-  readonly written: Entry<never> | undefined
-  /** One operation makes all of the change. */
+interface Rehearsal {
+  /** The object as the first write would have stored it. */
+  readonly made: KubeObject | undefined
+  /** The first write is the whole change. */
   readonly isWhole: boolean
 }
 
-/** As it would be, at the version that it is at. */
-function rehearsed({ kind, lists, listing }: Writer, { before, object, written, isWhole }: Rehearsed): KubeObject {
-  const isIts = written?.value !== undefined && written.key.startsWith(listing.collection.prefix)
-  const made = isIts ? lists.object(listing, written) : before
+/** The changed object, at its present version. */
+function rehearsed(kind: Kind, before: KubeObject, after: ObjectInput, { made, isWhole }: Rehearsal): KubeObject {
+  const base = made ?? before
   const { resourceVersion, creationTimestamp } = before.metadata
   const metadata = {
-    ...made.metadata,
+    ...base.metadata,
     ...(resourceVersion !== undefined && { resourceVersion }),
     ...(creationTimestamp !== undefined && { creationTimestamp }),
   }
-  if (isIts && isWhole) return { ...made, metadata }
-  const asked = Object.keys(kind.schema).filter((name) => name !== 'status' && object[name] !== undefined)
-  const top = asked.map((name) => {
-    const [was, is] = [made[name], object[name]]
+  if (made && isWhole) return { ...base, metadata }
+  const written = Object.keys(kind.schema).filter((name) => name !== 'status' && after[name] !== undefined)
+  const top = written.map((name) => {
+    const [was, is] = [base[name], after[name]]
     return [name, Array.isArray(is) ? is : { ...fieldsOf(was), ...fieldsOf(is) }]
   })
-  return { ...made, ...Object.fromEntries(top), metadata }
-}
-
-function plansOf(kind: Kind, before: KubeObject, after: ObjectInput): readonly PlannedCall[] {
-  if (!keepsImmutable(kind, before, after)) throw unchangeable(kind)
-  return kind.update?.plan?.(before, after) ?? []
+  return { ...base, ...Object.fromEntries(top), metadata }
 }
 
 const unchangeable = (kind: Kind): ApiError => {
@@ -143,12 +125,8 @@ const noMoreFinalizers = (kind: Kind): ApiError => {
   return invalid(kind.plural, [{ field: 'metadata.finalizers', reason: 'FieldValueForbidden', message }])
 }
 
-/** What an update or a patch makes of an object: what it changes is its manager's. */
-export function replacing(
-  { kind, by }: Pick<Writer, 'kind' | 'by'>,
-  before: KubeObject,
-  object: ObjectInput,
-): Revision {
+/** An update or a patch: its manager takes the fields that change. */
+export function replacing({ kind, by }: Writer, before: KubeObject, object: ObjectInput): Revision {
   const entries =
     readManagedFields(object.metadata.managedFields, apiVersionOf(kind), by.time) ?? before.metadata.managedFields ?? []
   const managedFields = updated(entries, {
@@ -160,12 +138,8 @@ export function replacing(
   return { object, managedFields }
 }
 
-/** What an apply makes of an object: what it names is its manager's, and what it no longer names goes. */
-export function applying(
-  { kind, by, query }: Pick<Writer, 'kind' | 'by' | 'query'>,
-  before: KubeObject,
-  config: ObjectInput,
-): Revision {
+/** An apply: its manager takes the fields that it names, and the fields that it no longer names are removed. */
+export function applying({ kind, by, query }: Writer, before: KubeObject, config: ObjectInput): Revision {
   const { object, managedFields } = applied(before.metadata.managedFields ?? [], {
     live: managedPart(kind, before),
     config: managedPart(kind, config),
@@ -174,35 +148,35 @@ export function applying(
     isForced: query.isForced,
     lastApplied: lastAppliedIn(before),
   })
-  const { metadata, ...rest } = object as ObjectFields
+  const { metadata, ...rest } = object as ObjectInput
   const { name, uid, resourceVersion } = config.metadata
-  const { labels, annotations } = before.metadata
+  const stored = clientMetadata(kind, before)
+  // Computed labels and annotations are not managed: those of the object stay, unless the client changes one.
+  const withComputed = (field: 'labels' | 'annotations', names: readonly string[] = []): StringMap => ({
+    ...filtered(before.metadata[field], (each) => !Object.hasOwn(stored[field], each)),
+    ...filtered(config.metadata[field], (each) => names.includes(each)),
+    ...metadata[field],
+  })
   return {
-    // What is made from other fields stays as it is.
     object: {
       ...rest,
       metadata: {
-        ...(metadata as ObjectInput['metadata']),
+        ...metadata,
         name,
         ...(uid !== undefined && { uid }),
         ...(resourceVersion !== undefined && { resourceVersion }),
-        labels: {
-          ...madeOf(labels, clientMetadata(kind, before).labels),
-          ...made(config.metadata.labels, kind.computedLabels),
-          ...(metadata as ObjectInput['metadata']).labels,
-        },
-        annotations: {
-          ...madeOf(annotations, clientMetadata(kind, before).annotations),
-          ...made(config.metadata.annotations, kind.computedAnnotations),
-          ...(metadata as ObjectInput['metadata']).annotations,
-        },
+        labels: withComputed('labels', kind.computedLabels),
+        annotations: withComputed('annotations', kind.computedAnnotations),
       },
     },
     managedFields,
   }
 }
 
-/** What `kubectl apply` keeps in an annotation, as any client may write it. */
+const filtered = (texts: StringMap, isWanted: (name: string) => boolean): StringMap =>
+  Object.fromEntries(Object.entries(texts).filter(([name]) => isWanted(name)))
+
+/** The last configuration of `kubectl apply`. Any client can write this annotation, so it may be anything. */
 function lastAppliedIn({ metadata }: KubeObject): ObjectFields {
   try {
     const text = metadata.annotations['kubectl.kubernetes.io/last-applied-configuration'] ?? '{}'
@@ -213,16 +187,6 @@ function lastAppliedIn({ metadata }: KubeObject): ObjectFields {
   }
 }
 
-type Texts = ObjectInput['metadata']['labels']
-
-const madeOf = (all: Texts, kept: Texts): Texts =>
-  Object.fromEntries(Object.entries(all).filter(([name]) => !Object.hasOwn(kept, name)))
-
-/** Those that are made from fields which a client may change, such as a description. */
-const made = (texts: Texts, names: readonly string[] = []): Texts =>
-  Object.fromEntries(Object.entries(texts).filter(([name]) => names.includes(name)))
-
-/** The object that a patch makes of another one. */
 export function patched(kind: Kind, contentType: string, before: KubeObject, patch: unknown): ObjectFields {
   const type = contentType.split(';', 1)[0]?.trim() ?? ''
   const isStrategic = type === 'application/strategic-merge-patch+json'

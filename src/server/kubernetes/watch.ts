@@ -1,22 +1,20 @@
-// watch: the watch of the REST API with objects in place of items, and with bookmarks only for who asked for them.
+// watch: the watch of the REST API with objects as items, and with bookmarks only for clients that asked for them.
 import type { FastifyReply } from 'fastify'
 import { invalid, invalidField } from '../../api/errors.ts'
 import type { Horizon } from '../../store/horizon.ts'
 import type { Spell } from '../gate/spelling.ts'
-import type { Listing } from '../lists/listing.ts'
 import { openWatch } from '../lists/watches.ts'
+import type { KindObjects } from './kind-objects.ts'
 import { apiVersionOf } from './kinds/kind.ts'
 import { reachVersions, selectorsOf } from './list.ts'
 import type { KubeQuery } from './query.ts'
 import { metaVersion, type Renderer } from './render.ts'
-import type { WireLists } from './wire-lists.ts'
 
-/** A timer of longer fires at once. */
-const longestTimerMs = 2 ** 31 - 1
+/** Node fires longer timers immediately. */
+const maxTimerMs = 2 ** 31 - 1
 
-interface Watched {
-  readonly lists: WireLists
-  readonly listing: Listing<unknown>
+interface KindWatch {
+  readonly objects: KindObjects
   readonly renderer: Renderer
   readonly query: KubeQuery
   readonly spell: Spell
@@ -25,34 +23,41 @@ interface Watched {
 /** Throws before the first byte: 410 for a version whose changes are no longer kept. */
 export async function watchEvents(
   services: { readonly horizon?: Horizon | undefined },
-  watched: Watched,
+  watch: KindWatch,
   signal: AbortSignal,
   reply: FastifyReply,
 ): Promise<AsyncIterable<string>> {
-  const { lists, listing, query, spell } = watched
+  const { objects, query, spell } = watch
+  const { listing } = objects
   checkInitial(query)
   const { timeoutSeconds, sendInitialEvents } = query
   if (sendInitialEvents === true) await reachVersions(services, listing.collection, query)
-  const late =
-    timeoutSeconds === undefined ? [] : [AbortSignal.timeout(Math.min(timeoutSeconds * 1_000, longestTimerMs))]
-  const until = AbortSignal.any([signal, ...late])
-  // With the state first, which is not older than the version that was given; without it, from now on.
-  const version =
+  const timeouts =
+    timeoutSeconds === undefined ? [] : [AbortSignal.timeout(Math.min(timeoutSeconds * 1_000, maxTimerMs))]
+  // Without a version, the watch starts with the present objects, which are no older than a requested version.
+  const resourceVersion =
     sendInitialEvents === true
       ? undefined
       : (query.resourceVersion ?? (sendInitialEvents === false ? listing.collection.view.rev : undefined))
-  const asked = { ...selectorsOf(query), ...(version !== undefined && { resourceVersion: version }) }
-  const lines = await openWatch(services, { lists, listing, query: asked, spell, signal: until })
-  return events(lines, watched, reply)
+  const lines = await openWatch(services, {
+    lists: objects,
+    listing,
+    query: { ...selectorsOf(query), ...(resourceVersion !== undefined && { resourceVersion }) },
+    spell,
+    signal: AbortSignal.any([signal, ...timeouts]),
+  })
+  return events(lines, watch, reply)
 }
 
-async function* events(lines: AsyncIterable<string>, watched: Watched, reply: FastifyReply): AsyncGenerator<string> {
-  const { renderer, query } = watched
-  // Clients wait for the headers before they trust the watch: nothing may change for an hour.
+async function* events(
+  lines: AsyncIterable<string>,
+  { renderer, query }: KindWatch,
+  reply: FastifyReply,
+): AsyncGenerator<string> {
+  // Clients wait for the headers, and the first change may come much later.
   reply.raw.flushHeaders()
   let isStateSent = query.sendInitialEvents !== true
   for await (const text of lines) {
-    // A bookmark stands alone: openWatch yields the changes of one moment together, and bookmarks by themselves.
     if (!text.includes(bookmarkStart)) {
       if (text !== '') yield text
       continue
