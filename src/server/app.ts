@@ -3,13 +3,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../api/errors.ts'
 import { allOperations } from '../api/index.ts'
 import { isLegacyPath } from '../legacy/paths.ts'
-import { type BaseAppServices, createBaseApp, refusalHeaders } from './base-app.ts'
+import { type BaseAppServices, createBaseApp } from './base-app.ts'
 import { type ConsoleServices, serveConsole } from './browser/console.ts'
 import { serveIssuer } from './browser/issuer.ts'
 import type { Settings } from './config/settings.ts'
 import { Idempotency, type IdempotencyServices } from './gate/idempotency.ts'
 import { spellAnswers } from './gate/spelling.ts'
-import { logFailure, refusalOf, soundFields } from './http/refusals.ts'
+import { logFailure, refusalHeaders, refusalOf, soundFields } from './http/refusals.ts'
 import { serveSwagger } from './http/swagger.ts'
 import { serveLegacyPage } from './legacy/page.ts'
 import { type LegacyServices, refuseStray, serveLegacy } from './legacy/routes.ts'
@@ -77,7 +77,6 @@ const isObject = (value: unknown): value is Record<string, unknown> => typeof va
 
 function sendRefusal(refusal: ApiError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   return refusalHeaders(refusal, reply)
-    .header('x-request-id', request.id)
     .code(refusal.code)
     .type('application/json; charset=utf-8')
     .send(JSON.stringify(refusal.toStatus(request.id)))

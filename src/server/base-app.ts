@@ -92,14 +92,6 @@ export function createBaseApp(services: BaseAppServices, options: BaseAppOptions
 const withoutPrefix = (url: string, prefix: string): string =>
   prefix !== '' && url.startsWith(`${prefix}/`) ? url.slice(prefix.length) : url
 
-/** Headers that a refusal has on both ports. */
-export function refusalHeaders(refusal: ApiError, reply: FastifyReply): FastifyReply {
-  const { retryAfterSeconds } = refusal.options
-  if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
-  if (refusal.code === 401) reply.header('www-authenticate', 'Bearer realm="svc3"')
-  return reply
-}
-
 /** Uses the caller's request id if it is safe to log. */
 function requestIds(): (request: { headers: Record<string, string | string[] | undefined> }) => string {
   const start = randomBytes(6).toString('hex')

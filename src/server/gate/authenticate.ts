@@ -60,6 +60,23 @@ export function bearer(request: FastifyRequest): string | undefined {
   return header !== undefined && /^bearer /i.test(header) ? header.slice(7).trim() : undefined
 }
 
+/** Calls back with the refusal of `judge`. Synchronous for a cached token, which almost every request has. */
+export function authenticate(
+  request: FastifyRequest,
+  tokens: Pick<Tokens, 'known' | 'verify'>,
+  judge: (principal: Principal | undefined) => ApiError | undefined,
+  done: (error?: Error) => void,
+): void {
+  const token = bearer(request)
+  const known = token === undefined ? undefined : tokens.known(token)
+  if (token === undefined || known) done(judge(known))
+  else
+    tokens.verify(token).then(
+      (principal) => done(judge(principal)),
+      (error: Error) => done(error),
+    )
+}
+
 export interface DeniedServices {
   readonly roles: Roles
 }
@@ -116,8 +133,8 @@ export function guard(operation: Operation, services: GateServices): onRequestHo
     const named = (request.params as { namespace?: string }).namespace
     request.namespace = named === undefined ? '' : realNamespace(named, settings.compat.namespaceAliases)
     request.principal = principal
-    const spent = unlimited.has(operation.id) ? undefined : limits.charge(request, principal, operation.id)
-    return spent ?? denied(operation, principal, request.namespace, services)
+    const rateLimited = unlimited.has(operation.id) ? undefined : limits.charge(request, principal, operation.id)
+    return rateLimited ?? denied(operation, principal, request.namespace, services)
   }
 
   const judgeSession = (request: FastifyRequest): ApiError | undefined => {
@@ -132,18 +149,13 @@ export function guard(operation: Operation, services: GateServices): onRequestHo
     return id !== undefined && services.browserSessions.find(id) === undefined
   }
 
-  // Synchronous for a cached token, which almost every request has.
   return (request, _reply, done) => {
     const token = bearer(request)
     if (token === undefined) {
       if (!horizon || !mayCome(request)) return done(judgeSession(request))
       return void caughtUpHere(horizon).then(() => done(judgeSession(request)), done)
     }
-    const known = tokens.known(token)
-    if (known || operation.allow === 'anyone') return done(judge(request, known))
-    tokens.verify(token).then(
-      (principal) => done(judge(request, principal)),
-      (error: Error) => done(error),
-    )
+    if (operation.allow === 'anyone') return done(judge(request, tokens.known(token)))
+    authenticate(request, tokens, (principal) => judge(request, principal), done)
   }
 }

@@ -1,6 +1,6 @@
 // Turns any error into a Status: refusals stay as they are, errors of the framework and the store are translated by the
 // tables below, and anything else is a 500 whose details are only in the log.
-import type { FastifyError } from 'fastify'
+import type { FastifyError, FastifyReply } from 'fastify'
 import { ApiError, badRequest, type Cause, invalid, invalidField, type Reason } from '../../api/errors.ts'
 import {
   ContentAwayError,
@@ -98,6 +98,14 @@ export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError
     hint: 'Look for the request ID in the server log',
     cause: error,
   })
+}
+
+/** Sets the headers of a refusal. */
+export function refusalHeaders(refusal: ApiError, reply: FastifyReply): FastifyReply {
+  const { retryAfterSeconds } = refusal.options
+  if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
+  if (refusal.code === 401) reply.header('www-authenticate', 'Bearer realm="svc3"')
+  return reply.header('x-request-id', reply.request.id)
 }
 
 /**

@@ -1,4 +1,4 @@
-// The Accept header as clients of Kubernetes write it: what form an answer is to have. JSON in any case.
+// The Accept header of Kubernetes clients: whether they want objects, a Table or metadata alone. All forms are JSON.
 
 interface Accepted {
   readonly type: string
@@ -7,7 +7,7 @@ interface Accepted {
   readonly version: string
 }
 
-/** What is accepted, in the client's order. Longer headers than any client's are read up to a limit. */
+/** The accepted types in the client's order. Reads no further than the limits below. */
 export function parseAccept(header: string | undefined): readonly Accepted[] {
   return (header ?? '').slice(0, maxLength).split(',').slice(0, maxEntries).map(entryOf)
 }
@@ -17,19 +17,19 @@ const maxEntries = 32
 
 function entryOf(text: string): Accepted {
   const [type = '', ...parameters] = text.split(';').map((part) => part.trim())
-  const named = new Map(
+  const values = new Map(
     parameters.map((each) => {
       const at = each.indexOf('=')
       return at === -1 ? [each, ''] : [each.slice(0, at), each.slice(at + 1)]
     }),
   )
-  const of = (name: string): string => named.get(name) ?? ''
-  return { type, as: of('as'), group: of('g'), version: of('v') }
+  const parameter = (name: string): string => values.get(name) ?? ''
+  return { type, as: parameter('as'), group: parameter('g'), version: parameter('v') }
 }
 
 export interface Form {
   readonly as: 'object' | 'table' | 'metadata'
-  /** Of the table, or of what is left of an object. */
+  /** Of meta.k8s.io, for tables and metadata. */
   readonly version: string
 }
 
@@ -39,7 +39,7 @@ const forms: Readonly<Record<string, Form['as']>> = {
   PartialObjectMetadataList: 'metadata',
 }
 
-/** The first form that there is. */
+/** The first accepted form that this server has. */
 export function acceptedForm(header: string | undefined): Form {
   for (const { type, as, group, version } of parseAccept(header)) {
     if (type !== 'application/json' && type !== '*/*') continue

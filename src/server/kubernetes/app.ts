@@ -1,12 +1,12 @@
-// The port for clients of Kubernetes: HTTPS with TLS 1.3, the tokens, limits and permissions of the REST API, and a route
-// for every verb.
+// The port for Kubernetes clients: HTTPS with TLS 1.3, the tokens, limits and permissions of the REST API, and routes for
+// discovery, reviews and kinds.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { realNamespace } from '../../rules/names.ts'
-import { createBaseApp, refusalHeaders, type SendRefusal } from '../base-app.ts'
-import { bearer, unauthorized } from '../gate/authenticate.ts'
+import { createBaseApp, type SendRefusal } from '../base-app.ts'
+import { authenticate, unauthorized } from '../gate/authenticate.ts'
 import { spellingOf } from '../gate/spelling.ts'
-import { logFailure, refusalOf } from '../http/refusals.ts'
+import { logFailure, refusalHeaders, refusalOf } from '../http/refusals.ts'
 import { duplicateFields } from './changes/duplicate-fields.ts'
 import { coreVersions, groupBody, groupList, resourceList } from './discovery.ts'
 import { kindAt, kinds } from './kinds/index.ts'
@@ -14,23 +14,22 @@ import { fieldsOf, type ObjectFields } from './kinds/kind.ts'
 import { openApiDocuments, openApiIndex } from './openapi.ts'
 import { decodeProtobuf, protobufType } from './protobuf.ts'
 import { reviews } from './reviews.ts'
-import type { KubernetesServices } from './services.ts'
 import { type About, statusObject } from './status.ts'
-import { serveVerb } from './verbs.ts'
+import { type KubernetesServices, serveVerb } from './verbs.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What the request is about, for a refusal. */
+    /** The object that a refusal names. */
     about: About
-    /** Fields that its body has twice. */
+    /** Fields that occur twice in the body. */
     duplicates?: readonly string[]
   }
 }
 
 const json = 'application/json'
 
-/** What anybody may read, without a token. */
-const open = new Set(['/version', '/version/', '/healthz', '/livez', '/readyz'])
+/** Paths that need no token. */
+const publicPaths = new Set(['/version', '/version/', '/healthz', '/livez', '/readyz'])
 
 export function createKubernetesApp(services: KubernetesServices): FastifyInstance {
   const { limits, tokens } = services
@@ -58,19 +57,14 @@ export function createKubernetesApp(services: KubernetesServices): FastifyInstan
     }
   })
   app.addHook('onRequest', (request, _reply, done) => {
-    const token = bearer(request)
     const judge = (principal: FastifyRequest['principal']): ApiError | undefined => {
       request.principal = principal
       const rateLimited = limits.charge(request, principal)
-      if (rateLimited || open.has(request.url.split('?', 1)[0] ?? '')) return rateLimited
+      if (rateLimited || publicPaths.has(request.url.split('?', 1)[0] ?? '')) return rateLimited
       const isPerson = principal?.kind === 'user' || principal?.kind === 'serviceaccount'
       return isPerson ? undefined : unauthorized()
     }
-    if (token === undefined) return done(judge(undefined))
-    tokens.verify(token).then(
-      (principal) => done(judge(principal)),
-      (error: Error) => done(error),
-    )
+    authenticate(request, tokens, judge, done)
   })
   app.setErrorHandler((error, request, reply) => {
     const refusal = refusalOf(error)
@@ -78,7 +72,7 @@ export function createKubernetesApp(services: KubernetesServices): FastifyInstan
     return refuse(refusal, request, reply)
   })
   app.setNotFoundHandler((request, reply) => refuse(noSuchPath(), request, reply))
-  serveAbout(app, services)
+  serveDiscovery(app, services)
   serveKinds(app, services)
   return app
 }
@@ -93,17 +87,16 @@ function sendRefusal(
 ): FastifyReply {
   const status = statusObject(refusal, request.about ?? {}, request.id)
   return refusalHeaders(refusal, reply)
-    .header('x-request-id', request.id)
     .code(status.code)
     .type(json)
     .send(spelled(services, request)(JSON.stringify(status)))
 }
 
-/** Answers spell a namespace as their request does, or else as it was created. */
+/** Answers spell a namespace like their request, or else as it was created. */
 const spelled = (services: KubernetesServices, { params }: FastifyRequest) =>
   spellingOf(services, [(params as { namespace?: unknown } | undefined)?.namespace])
 
-function serveAbout(app: FastifyInstance, services: KubernetesServices): void {
+function serveDiscovery(app: FastifyInstance, services: KubernetesServices): void {
   const catalogue = { kinds, reviews }
   const documents = openApiDocuments(kinds, services.version)
   const index = JSON.stringify(openApiIndex(documents))
@@ -112,7 +105,7 @@ function serveAbout(app: FastifyInstance, services: KubernetesServices): void {
     const url = services.kubernetesUrl()
     return url === undefined ? '' : new URL(url).host
   }
-  const found = (body: object | undefined): object => {
+  const orNotFound = (body: object | undefined): object => {
     if (body) return body
     throw noSuchPath()
   }
@@ -131,11 +124,11 @@ function serveAbout(app: FastifyInstance, services: KubernetesServices): void {
     return reply.type(type).send(JSON.stringify(body))
   })
   app.get<{ Params: { version: string } }>('/api/:version', ({ params }) =>
-    found(resourceList(catalogue, '', params.version)),
+    orNotFound(resourceList(catalogue, '', params.version)),
   )
-  app.get<{ Params: { group: string } }>('/apis/:group', ({ params }) => found(groupBody(catalogue, params.group)))
+  app.get<{ Params: { group: string } }>('/apis/:group', ({ params }) => orNotFound(groupBody(catalogue, params.group)))
   app.get<{ Params: { group: string; version: string } }>('/apis/:group/:version', ({ params }) =>
-    found(resourceList(catalogue, params.group, params.version)),
+    orNotFound(resourceList(catalogue, params.group, params.version)),
   )
   app.get('/openapi/v3', (_request, reply) => reply.type(json).send(index))
   app.get<{ Params: { '*': string } }>('/openapi/v3/*', ({ params }, reply) => {
@@ -143,7 +136,7 @@ function serveAbout(app: FastifyInstance, services: KubernetesServices): void {
     if (text === undefined) throw noSuchPath()
     return reply.type(json).send(text)
   })
-  // Old clients insist on it, and are content with an empty one: the server validates fields itself.
+  // Old versions of kubectl require it, and accept an empty one when the server validates fields itself.
   app.get('/openapi/v2', (_request, reply) =>
     reply.type('application/com.github.proto-openapi.spec.v2.v1.0+protobuf').send(Buffer.alloc(0)),
   )
@@ -158,7 +151,7 @@ function serveAbout(app: FastifyInstance, services: KubernetesServices): void {
     })
 }
 
-/** As much like Kubernetes as clients compare: an old one would be warned of a skew that means nothing here. */
+/** Clients compare this with their own version, and warn if they differ by too much. */
 function versionInfo(version: string): ObjectFields {
   return {
     major: '1',
@@ -190,14 +183,15 @@ function serveKinds(app: FastifyInstance, services: KubernetesServices): void {
     if (!kind || (kind.scope === 'cluster' && namespace !== undefined)) throw noSuchPath()
     request.about = { kind, name }
     if (namespace !== undefined) request.namespace = realNamespace(namespace, aliases)
-    const place = namespace === undefined ? undefined : request.namespace
-    return serveVerb(services, { kind, namespace: place, name, sub, spell: spelled(services, request) }, request, reply)
+    const inNamespace = namespace === undefined ? undefined : request.namespace
+    const target = { kind, namespace: inNamespace, name, sub, spell: spelled(services, request) }
+    return serveVerb(services, target, request, reply)
   }
   for (const root of ['/api/:version', '/apis/:group/:version'])
-    for (const place of ['', '/namespaces/:namespace'])
+    for (const scope of ['', '/namespaces/:namespace'])
       for (const rest of ['/:plural', '/:plural/:name', '/:plural/:name/:sub'])
-        app.route({ method: [...methods], url: `${root}${place}${rest}`, handler })
-  // A namespace is an object, too: its path is not that of a kind below it.
+        app.route({ method: [...methods], url: `${root}${scope}${rest}`, handler })
+  // The router would take the name of a namespace for the plural of a kind.
   app.route({
     method: [...methods],
     url: '/api/:version/namespaces/:name',

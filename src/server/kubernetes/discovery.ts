@@ -1,9 +1,8 @@
-// What there is to ask for: /api, /apis and their groups, plain and aggregated (both versions that clients name), made
-// from the table of kinds.
+// Discovery: /api, /apis and their groups, in the plain and in the aggregated form, from the table of kinds.
 import { parseAccept } from './accept.ts'
 import { apiVersionOf, type Kind, statusVerbs, verbsOf } from './kinds/kind.ts'
 
-/** A resource that is only created: what it answers is made on the spot. */
+/** A resource that clients can only create; nothing is stored. */
 export interface ReviewResource {
   readonly group: string
   readonly version: string
@@ -16,36 +15,29 @@ interface Catalogue {
   readonly reviews: readonly ReviewResource[]
 }
 
-const served = ['v2', 'v2beta1'] as const
-
-interface Answered {
+interface TypedBody {
   readonly type: string
   readonly body: unknown
 }
 
-/** Plural → what it has besides its objects. */
-const subresources: Readonly<Record<string, readonly { name: string; of: string; verbs: readonly string[] }[]>> = {
-  pods: [{ name: 'log', of: 'Pod', verbs: ['get'] }],
-  serviceaccounts: [{ name: 'token', of: 'TokenRequest', verbs: ['create'] }],
-}
+const aggregatedVersions = ['v2', 'v2beta1'] as const
 
-const plain = (body: unknown): Answered => ({ type: 'application/json', body })
+const plain = (body: unknown): TypedBody => ({ type: 'application/json', body })
 
-/** The version of the aggregated form that the client names first; undefined: it wants the plain one. */
-function aggregatedFor(accept: string | undefined): (typeof served)[number] | undefined {
-  const entries = parseAccept(accept)
-  for (const { as, group, version } of entries)
-    if (as === 'APIGroupDiscoveryList' && group === 'apidiscovery.k8s.io') {
-      const known = served.find((each) => each === version)
-      if (known) return known
-    }
+/** The version of the aggregated form that the client prefers. Undefined: it wants the plain form. */
+function aggregatedVersion(accept: string | undefined): (typeof aggregatedVersions)[number] | undefined {
+  for (const { as, group, version } of parseAccept(accept)) {
+    if (as !== 'APIGroupDiscoveryList' || group !== 'apidiscovery.k8s.io') continue
+    const known = aggregatedVersions.find((each) => each === version)
+    if (known) return known
+  }
   return undefined
 }
 
 /** /api: the core group. */
-export function coreVersions(catalogue: Catalogue, accept: string | undefined, address: string): Answered {
-  const version = aggregatedFor(accept)
-  if (version) return aggregated(catalogue, version, (group) => group === '')
+export function coreVersions(catalogue: Catalogue, accept: string | undefined, address: string): TypedBody {
+  const form = aggregatedVersion(accept)
+  if (form) return aggregated(catalogue, form, (group) => group === '')
   return plain({
     kind: 'APIVersions',
     versions: groupsOf(catalogue).has('') ? ['v1'] : [],
@@ -54,72 +46,81 @@ export function coreVersions(catalogue: Catalogue, accept: string | undefined, a
 }
 
 /** /apis: every other group. */
-export function groupList(catalogue: Catalogue, accept: string | undefined): Answered {
-  const version = aggregatedFor(accept)
-  if (version) return aggregated(catalogue, version, (group) => group !== '')
-  const names = [...groupsOf(catalogue).keys()].filter((group) => group !== '')
-  return plain({
-    kind: 'APIGroupList',
-    apiVersion: 'v1',
-    groups: names.map((name) => groupBody(catalogue, name)).filter((group) => group !== undefined),
-  })
+export function groupList(catalogue: Catalogue, accept: string | undefined): TypedBody {
+  const form = aggregatedVersion(accept)
+  if (form) return aggregated(catalogue, form, (group) => group !== '')
+  const groups = [...groupsOf(catalogue).keys()].flatMap((name) => groupBody(catalogue, name) ?? [])
+  return plain({ kind: 'APIGroupList', apiVersion: 'v1', groups })
 }
 
-/** /apis/GROUP; undefined where there is none. */
+/** /apis/GROUP; undefined if there is no such group. */
 export function groupBody(catalogue: Catalogue, name: string): object | undefined {
   const versions = groupsOf(catalogue).get(name)
   if (name === '' || !versions) return undefined
-  const shown = versions.map((version) => ({ groupVersion: `${name}/${version}`, version }))
-  return { kind: 'APIGroup', apiVersion: 'v1', name, versions: shown, preferredVersion: shown[0] }
+  const named = versions.map((version) => ({ groupVersion: `${name}/${version}`, version }))
+  return { kind: 'APIGroup', apiVersion: 'v1', name, versions: named, preferredVersion: named[0] }
 }
 
-/** /apis/GROUP/VERSION; undefined where there is none. */
-export function resourceList(catalogue: Catalogue, group: string, version: string): object | undefined {
-  if (!groupsOf(catalogue).get(group)?.includes(version)) return undefined
+interface Resource {
+  readonly plural: string
+  readonly singular: string
+  readonly kind: string
+  readonly isNamespaced: boolean
+  readonly verbs: readonly string[]
+  readonly shortNames: readonly string[] | undefined
+  readonly hasStatus: boolean
+}
+
+function resourcesOf({ kinds, reviews }: Catalogue, group: string, version: string): Resource[] {
   const isHere = (each: { readonly group: string; readonly version: string }): boolean =>
     each.group === group && each.version === version
-  return {
-    kind: 'APIResourceList',
-    apiVersion: 'v1',
-    groupVersion: apiVersionOf({ group, version }),
-    resources: [
-      ...catalogue.kinds.filter(isHere).flatMap((kind) => [
-        {
-          name: kind.plural,
-          singularName: kind.singular,
-          namespaced: kind.scope !== 'cluster',
-          kind: kind.kind,
-          verbs: verbsOf(kind),
-          ...(kind.shortNames && { shortNames: kind.shortNames }),
-        },
-        ...(kind.hasStatus
-          ? [
-              {
-                name: `${kind.plural}/status`,
-                singularName: '',
-                namespaced: kind.scope !== 'cluster',
-                kind: kind.kind,
-                verbs: statusVerbs,
-              },
-            ]
-          : []),
-        ...(subresources[kind.plural] ?? []).map(({ name, of, verbs }) => ({
-          name: `${kind.plural}/${name}`,
-          singularName: '',
-          namespaced: true,
-          kind: of,
-          verbs,
-        })),
-      ]),
-      ...catalogue.reviews.filter(isHere).map(({ plural, kind }) => ({
-        name: plural,
-        singularName: kind.toLowerCase(),
-        namespaced: false,
-        kind,
-        verbs: ['create'],
-      })),
-    ],
-  }
+  return [
+    ...kinds.filter(isHere).map((kind) => ({
+      ...kind,
+      isNamespaced: kind.scope !== 'cluster',
+      verbs: verbsOf(kind),
+      shortNames: kind.shortNames,
+      hasStatus: kind.hasStatus === true,
+    })),
+    ...reviews.filter(isHere).map(({ plural, kind }) => ({
+      plural,
+      singular: kind.toLowerCase(),
+      kind,
+      isNamespaced: false,
+      verbs: ['create'],
+      shortNames: undefined,
+      hasStatus: false,
+    })),
+  ]
+}
+
+interface Subresource {
+  readonly name: string
+  readonly kind: string
+  readonly verbs: readonly string[]
+}
+
+/** By plural, in addition to `status`. */
+const subresources: Readonly<Record<string, readonly Subresource[]>> = {
+  pods: [{ name: 'log', kind: 'Pod', verbs: ['get'] }],
+  serviceaccounts: [{ name: 'token', kind: 'TokenRequest', verbs: ['create'] }],
+}
+
+/** /apis/GROUP/VERSION; undefined if there is no such group or version. */
+export function resourceList(catalogue: Catalogue, group: string, version: string): object | undefined {
+  if (!groupsOf(catalogue).get(group)?.includes(version)) return undefined
+  const resources = resourcesOf(catalogue, group, version).flatMap((resource) => {
+    const { plural, singular, kind, isNamespaced: namespaced, verbs, shortNames, hasStatus } = resource
+    const below = [
+      ...(hasStatus ? [{ name: 'status', kind, verbs: statusVerbs }] : []),
+      ...(subresources[plural] ?? []),
+    ]
+    return [
+      { name: plural, singularName: singular, namespaced, kind, verbs, ...(shortNames && { shortNames }) },
+      ...below.map((each) => ({ ...each, name: `${plural}/${each.name}`, singularName: '', namespaced })),
+    ]
+  })
+  return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion: apiVersionOf({ group, version }), resources }
 }
 
 /** Group → its versions, the preferred one first. */
@@ -133,14 +134,28 @@ function groupsOf({ kinds, reviews }: Catalogue): Map<string, string[]> {
   return groups
 }
 
-function aggregated(catalogue: Catalogue, form: string, isWanted: (group: string) => boolean): Answered {
+function aggregated(catalogue: Catalogue, form: string, isWanted: (group: string) => boolean): TypedBody {
+  const resources = (group: string, version: string) =>
+    resourcesOf(catalogue, group, version).map(
+      ({ plural, singular, kind, isNamespaced, verbs, shortNames, hasStatus }) => ({
+        resource: plural,
+        responseKind: { group, version, kind },
+        scope: isNamespaced ? 'Namespaced' : 'Cluster',
+        singularResource: singular,
+        verbs,
+        ...(shortNames && { shortNames }),
+        ...(hasStatus && {
+          subresources: [{ subresource: 'status', responseKind: { group, version, kind }, verbs: statusVerbs }],
+        }),
+      }),
+    )
   const items = [...groupsOf(catalogue)]
     .filter(([group]) => isWanted(group))
     .map(([group, versions]) => ({
       metadata: { name: group, creationTimestamp: null },
       versions: versions.map((version) => ({
         version,
-        resources: aggregatedResources(catalogue, group, version),
+        resources: resources(group, version),
         freshness: 'Current',
       })),
     }))
@@ -148,31 +163,4 @@ function aggregated(catalogue: Catalogue, form: string, isWanted: (group: string
     type: `application/json;g=apidiscovery.k8s.io;v=${form};as=APIGroupDiscoveryList`,
     body: { kind: 'APIGroupDiscoveryList', apiVersion: `apidiscovery.k8s.io/${form}`, metadata: {}, items },
   }
-}
-
-function aggregatedResources({ kinds, reviews }: Catalogue, group: string, version: string) {
-  const isHere = (each: { readonly group: string; readonly version: string }): boolean =>
-    each.group === group && each.version === version
-  return [
-    ...kinds.filter(isHere).map((kind) => ({
-      resource: kind.plural,
-      responseKind: { group, version, kind: kind.kind },
-      scope: kind.scope === 'cluster' ? 'Cluster' : 'Namespaced',
-      singularResource: kind.singular,
-      verbs: verbsOf(kind),
-      ...(kind.shortNames && { shortNames: kind.shortNames }),
-      ...(kind.hasStatus && {
-        subresources: [
-          { subresource: 'status', responseKind: { group, version, kind: kind.kind }, verbs: statusVerbs },
-        ],
-      }),
-    })),
-    ...reviews.filter(isHere).map(({ plural, kind }) => ({
-      resource: plural,
-      responseKind: { group, version, kind },
-      scope: 'Cluster',
-      singularResource: kind.toLowerCase(),
-      verbs: ['create'],
-    })),
-  ]
 }

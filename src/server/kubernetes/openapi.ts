@@ -1,12 +1,12 @@
-// OpenAPI v3 of each group, from the schemas of the table of kinds: what `kubectl explain` reads, and what tells kubectl
-// that the server validates fields itself.
+// OpenAPI v3 of each group, from the schemas of the table of kinds. `kubectl explain` reads it, and kubectl learns from it
+// that the server validates fields.
 import { createHash } from 'node:crypto'
 import { apiVersionOf, type Kind, verbsOf } from './kinds/kind.ts'
 
 const prefixOf = ({ group, version }: Pick<Kind, 'group' | 'version'>): string =>
   group === '' ? `api/${version}` : `apis/${group}/${version}`
 
-/** `com.macstadium.orka.v1.Image`: as generators of clients name it. */
+/** `com.macstadium.orka.v1.Image`, the name that client generators expect. */
 const schemaName = ({ group, version, kind }: Kind): string =>
   [...(group === '' ? ['io', 'k8s', 'api', 'core'] : group.split('.').toReversed()), version, kind].join('.')
 
@@ -50,7 +50,7 @@ const ObjectMeta = {
   },
 }
 
-/** By its path below /openapi/v3, `apis/orka.macstadium.com/v1`. */
+/** The documents as text, by path below /openapi/v3, such as `apis/orka.macstadium.com/v1`. */
 export function openApiDocuments(kinds: readonly Kind[], version: string): ReadonlyMap<string, string> {
   const groups = Map.groupBy(kinds, prefixOf)
   return new Map(
@@ -71,8 +71,8 @@ export const openApiIndex = (documents: ReadonlyMap<string, string>) => ({
 
 function document(prefix: string, kinds: readonly Kind[], version: string) {
   const paths = kinds.flatMap((kind) => {
-    const place = kind.scope === 'cluster' ? '' : '/namespaces/{namespace}'
-    const list = `/${prefix}${place}/${kind.plural}`
+    const scope = kind.scope === 'cluster' ? '' : '/namespaces/{namespace}'
+    const list = `/${prefix}${scope}/${kind.plural}`
     return [
       [list, listPath(kind)],
       [`${list}/{name}`, itemPath(kind)],
@@ -113,13 +113,13 @@ const listSchema = (kind: Kind) => ({
   'x-kubernetes-group-version-kind': [{ ...gvk(kind), kind: `${kind.kind}List` }],
 })
 
-/** Without what is ours alone in a schema. */
+/** A schema without the fields of TypeBox. */
 function plainSchema(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(plainSchema)
   if (typeof schema !== 'object' || schema === null) return schema
   const entries = Object.entries(schema).filter(([name]) => !name.startsWith('~') && name !== 'title')
   const plain = Object.fromEntries(entries.map(([name, value]) => [name, plainSchema(value)]))
-  // A map of strings: OpenAPI 3.0 knows no patternProperties.
+  // OpenAPI 3.0 has no patternProperties, which TypeBox uses for maps.
   if ('patternProperties' in plain) {
     const { patternProperties, ...rest } = plain
     return { ...rest, additionalProperties: Object.values(patternProperties as object)[0] }
@@ -153,7 +153,7 @@ const listPath = (kind: Kind) => ({
   parameters: kind.scope === 'cluster' ? [] : [pathParameter('namespace')],
 })
 
-/** `patch` is there for kinds that have none, too: kubectl looks at its parameters before it creates. */
+/** Lists `patch` for every kind, because kubectl reads the parameters of `patch` before it creates an object. */
 const itemPath = (kind: Kind) => ({
   get: operation(kind, 'get'),
   ...(verbsOf(kind).includes('delete') && { delete: operation(kind, 'delete') }),

@@ -1,5 +1,5 @@
-// Request bodies in protobuf, which typed clients send for kinds of Kubernetes itself. Only the messages below are
-// known; responses are JSON, which those clients accept.
+// Request bodies in protobuf, which typed clients send for kinds of Kubernetes itself. Responses are JSON, which those
+// clients accept.
 import { ApiError } from '../../api/errors.ts'
 import { type FieldValue, ProtobufError, readFields } from '../../platform/protobuf.ts'
 
@@ -9,7 +9,7 @@ interface Field {
   readonly type: Type
   readonly form?: 'list' | 'map'
 }
-/** By field number; fields that are not listed are skipped. */
+/** Fields by number. Decoding skips other fields. */
 interface Message {
   readonly [number: number]: Field
 }
@@ -52,7 +52,6 @@ const resourceAttributes: Message = {
   7: text('name'),
 }
 
-/** By kind. */
 const messages: Readonly<Record<string, Message>> = {
   DeleteOptions: {
     1: int('gracePeriodSeconds'),
@@ -88,7 +87,7 @@ const magic = Buffer.from([0x6b, 0x38, 0x73, 0x00])
 const envelope: Message = { 1: message('typeMeta', { 1: text('apiVersion'), 2: text('kind') }) }
 const rawField = 2
 
-/** Returns the object in the envelope in the shape of its JSON. */
+/** Returns the object as if it had been sent as JSON. */
 export function decodeProtobuf(bytes: Buffer): Readonly<Record<string, unknown>> {
   if (bytes.length === 0) return {}
   if (!bytes.subarray(0, magic.length).equals(magic)) throw unreadable('it does not begin as one')
@@ -120,7 +119,7 @@ function decode(bytes: Buffer, known: Message): Record<string, unknown> {
   return Object.fromEntries(named.map(({ name, form }) => [name, formed(found.get(name) ?? [], form)]))
 }
 
-/** As protobuf demands, the last value of a singular field wins. */
+/** The last value of a singular field wins, as protobuf requires. */
 function formed(values: readonly unknown[], form: Field['form']): unknown {
   if (form === 'list') return values
   if (form !== 'map') return values.at(-1)

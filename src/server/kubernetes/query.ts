@@ -1,4 +1,4 @@
-// Query parameters as clients of Kubernetes write them.
+// Query parameters of Kubernetes clients.
 import type { FastifyRequest } from 'fastify'
 import { badRequest, invalidField } from '../../api/errors.ts'
 
@@ -8,7 +8,7 @@ export interface KubeQuery {
   readonly continue: string | undefined
   readonly labelSelector: string | undefined
   readonly fieldSelector: string | undefined
-  /** Undefined where none is given, or 0: any will do. */
+  /** Undefined for 0, which accepts any version. */
   readonly resourceVersion: string | undefined
   readonly resourceVersionMatch: string | undefined
   readonly allowsBookmarks: boolean
@@ -19,8 +19,9 @@ export interface KubeQuery {
   readonly fieldValidation: 'Ignore' | 'Warn' | 'Strict'
   readonly fieldManager: string | undefined
   readonly isForced: boolean
-  /** Of a log: whether to wait for more, and how many lines of what is there. */
+  /** For logs: keep the connection open for new lines. */
   readonly isFollowed: boolean
+  /** For logs: how many of the existing lines. */
   readonly tailLines: number | undefined
   readonly propagationPolicy: string | undefined
 }
@@ -55,7 +56,7 @@ export function readQuery(request: FastifyRequest): KubeQuery {
   }
 }
 
-/** As Kubernetes limits it. */
+/** The limits are those of Kubernetes. */
 function managerName(text: string | undefined): string | undefined {
   if (text === undefined || /^[\x21-\x7e][\x20-\x7e]{0,127}$/.test(text)) return text
   throw wrong('fieldManager', 'must have at most 128 printable characters')
@@ -69,7 +70,7 @@ function flag(text: string | undefined, field: string): boolean | undefined {
   throw wrong(field, 'must be true or false')
 }
 
-/** 0 stands for no limit. */
+/** Returns undefined for 0, which means no limit. */
 function whole(text: string | undefined, field: string): number | undefined {
   if (text === undefined) return undefined
   if (!/^\d{1,9}$/.test(text)) throw wrong(field, 'must be a whole number')

@@ -1,5 +1,4 @@
-// An object that a client sends: the right kind, metadata of the right shape, a spec that fits its schema, and which
-// of its fields the schema does not know.
+// Reads an object that a client sends: checks its kind, metadata and spec, and finds fields that the schema does not have.
 import { randomBytes } from 'node:crypto'
 import * as t from 'typebox'
 import { ApiError, badRequest, type Cause, invalid, invalidField } from '../../api/errors.ts'
@@ -14,28 +13,28 @@ import { apiVersionOf, fieldsOf, type Kind, type ObjectFields, type ObjectInput,
 import type { KubeQuery } from './query.ts'
 import { wrongKind } from './status.ts'
 
-interface Place {
+interface ReadOptions {
   readonly kind: Kind
-  /** By its real name; undefined for kinds in none. */
+  /** The real name. Undefined for kinds without a namespace. */
   readonly namespace: string | undefined
   readonly aliases: Settings['compat']['namespaceAliases']
   readonly fieldValidation: KubeQuery['fieldValidation']
-  /** Fields that the text of the body has twice. */
+  /** Fields that occur twice in the text of the body. */
   readonly duplicates: readonly string[]
-  /** What is missing is somewhere else: the whole is for `checkSpec`. */
+  /** The object is part of a stored one: `checkSpec` checks the merged object later. */
   readonly isPart?: boolean
 }
 
-interface Read {
+interface ReadResult {
   readonly object: ObjectInput
-  /** Unknown fields and those that are there twice, for a `Warning` header. */
+  /** Unknown and duplicate fields, for the header `Warning`. */
   readonly warnings: readonly string[]
 }
 
 export function readObject(
   body: unknown,
-  { kind, namespace, aliases, fieldValidation, duplicates, isPart }: Place,
-): Read {
+  { kind, namespace, aliases, fieldValidation, duplicates, isPart }: ReadOptions,
+): ReadResult {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw new ApiError('BadRequest', 'The request body is no object', {
       hint: 'Send an object with apiVersion and kind',
@@ -43,16 +42,16 @@ export function readObject(
   const fields = withoutNulls(body as ObjectFields)
   checkKind(kind, fields)
   const metadata = fieldsOf(fields.metadata)
-  const place = metadata.namespace
+  const { namespace: ofObject } = metadata
   if (
-    typeof place === 'string' &&
-    place !== '' &&
+    typeof ofObject === 'string' &&
+    ofObject !== '' &&
     namespace !== undefined &&
-    realNamespace(place, aliases) !== namespace
+    realNamespace(ofObject, aliases) !== namespace
   )
     throw new ApiError(
       'BadRequest',
-      `The namespace of the object (${place}) does not match the namespace of the request`,
+      `The namespace of the object (${ofObject}) does not match the namespace of the request`,
     )
   const object: ObjectInput = {
     ...fields,
@@ -91,12 +90,11 @@ export function readObject(
 function checkKind(kind: Kind, { apiVersion, kind: name }: ObjectFields): void {
   const isRight =
     (apiVersion === undefined || apiVersion === apiVersionOf(kind)) && (name === undefined || name === kind.kind)
-  // Not String(…): of an object, that calls what the client calls toString.
-  const said = (value: unknown): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
-  if (!isRight) throw wrongKind(kind, `${said(apiVersion)} ${said(name)}`.trim().slice(0, 200))
+  // String(…) of an object would call a function `toString` that the client sent.
+  const textOf = (value: unknown): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
+  if (!isRight) throw wrongKind(kind, `${textOf(apiVersion)} ${textOf(name)}`.trim().slice(0, 200))
 }
 
-/** A field that is null is a field left out. */
 const withoutNulls = (fields: ObjectFields): ObjectFields =>
   Object.fromEntries(
     Object.entries(fields)
@@ -114,7 +112,7 @@ function nameIn({ name, generateName }: ObjectFields): string {
   throw invalid('', [{ field: 'metadata.name', reason: 'FieldValueRequired', message }])
 }
 
-/** The prefix and five characters, as Kubernetes makes one. */
+/** The prefix and five random characters, as Kubernetes generates names. */
 export const generatedName = (prefix: string): string => `${prefix.slice(0, 58)}${nameSuffix(randomBytes(5))}`
 
 function textsIn(value: unknown, field: string): StringMap {
@@ -153,7 +151,7 @@ function ownerIn(value: unknown): OwnerReference | undefined {
 
 const labelValue = /^(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$/
 
-/** As Kubernetes has them: what a selector cannot name is no label. */
+/** The rule of Kubernetes: selectors must be able to name every value. */
 function checkLabels(kind: Kind, labels: StringMap): void {
   const causes = Object.entries(labels)
     .filter(([, value]) => !labelValue.test(value))
@@ -187,7 +185,7 @@ const optional = (schema: Readonly<Record<string, t.TSchema>>): Record<string, t
 
 interface Shape {
   readonly properties?: Readonly<Record<string, Shape>>
-  /** True: it may have others. */
+  /** True: other fields are allowed. */
   readonly additionalProperties?: unknown
   readonly items?: Shape
 }
@@ -201,7 +199,6 @@ const shapeOf = (kind: Kind): Shape => ({
     apiVersion: any,
     kind: any,
     metadata: { properties: Object.fromEntries(metadataFields.split(' ').map((name) => [name, any])) },
-    // What a client says of the status is not read.
     status: any,
     ...(Object.fromEntries(Object.entries(kind.schema).filter(([name]) => name !== 'status')) as Readonly<
       Record<string, Shape>
@@ -211,7 +208,7 @@ const shapeOf = (kind: Kind): Shape => ({
 
 const maxNamed = 20
 
-/** `spec.cpus`: fields that the schema does not name. */
+/** Paths such as `spec.cpus` of fields that the schema does not name. */
 function unknownFields(value: unknown, shape: Shape, path: string): string[] {
   const found: string[] = []
   const look = (each: unknown, { properties, additionalProperties, items }: Shape, at: string): void => {

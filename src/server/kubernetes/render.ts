@@ -1,4 +1,4 @@
-// Objects as an answer has them: whole, as a row of a Table, or their metadata alone.
+// The forms of an object in an answer: whole, as a row of a Table, or its metadata alone.
 import type { Form } from './accept.ts'
 import type { Kind, KubeObject, PrinterColumn } from './kinds/kind.ts'
 
@@ -28,7 +28,6 @@ export interface Renderer {
 
 const wideNameColumn: PrinterColumn = { ...nameColumn, isWide: true }
 
-/** Names that nobody reads come last, and only if asked for. */
 const columnsOf = ({ columns, hasGeneratedNames }: Kind): readonly PrinterColumn[] =>
   hasGeneratedNames ? [...columns, wideNameColumn] : [nameColumn, ...columns]
 
@@ -43,13 +42,13 @@ export const columnDefinitions = (kind: Kind) =>
 
 export function rowOf(object: KubeObject, { kind, include, form, now }: Renderer) {
   return {
-    cells: columnsOf(kind).map(({ type, cell }) => shownCell(type, cell(object), now())),
+    cells: columnsOf(kind).map(({ type, cell }) => cellOf(type, cell(object), now())),
     ...(include !== 'None' && { object: include === 'Object' ? object : partial(object, form.version) }),
   }
 }
 
-/** What is not there is shown as Kubernetes does. */
-function shownCell(type: PrinterColumn['type'], value: unknown, now: Date): unknown {
+/** Missing values are those that Kubernetes uses. */
+function cellOf(type: PrinterColumn['type'], value: unknown, now: Date): unknown {
   if (type === 'date') return typeof value === 'string' ? ageText(now.getTime() - Date.parse(value)) : '<unknown>'
   return value === undefined || value === null ? (type === 'string' ? '' : null) : value
 }
@@ -72,7 +71,7 @@ function ageText(ms: number): string {
   return seconds < 2 * year ? `${Math.floor(seconds / day)}d` : both(year, 'y', day, 'd')
 }
 
-/** One object, or an event of a watch. `isFirst`: columns are told once in a watch. */
+/** One object, or the object of a watch event, where only the first event has the columns of a table. */
 export function rendered(object: KubeObject, renderer: Renderer, isFirst = true): unknown {
   const { form, kind } = renderer
   if (form.as === 'metadata') return partial(object, form.version)

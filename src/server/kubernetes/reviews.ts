@@ -1,5 +1,4 @@
-// Who am I, and what may I do: SelfSubjectReview, SelfSubjectAccessReview and SelfSubjectRulesReview, answered from the
-// permissions of the operations.
+// Reviews of the caller's identity and permissions: SelfSubjectReview, SelfSubjectAccessReview and SelfSubjectRulesReview.
 import type { Operation } from '../../api/operation.ts'
 import { displayName, type Principal } from '../../auth/principal.ts'
 import type { Roles } from '../../auth/roles.ts'
@@ -26,32 +25,32 @@ export const reviews: readonly (ReviewResource & { readonly review: Review })[] 
     version,
     plural: 'selfsubjectreviews',
     kind: 'SelfSubjectReview',
-    review: whoAmI,
+    review: identity,
   })),
   {
     group: authorization,
     version: 'v1',
     plural: 'selfsubjectaccessreviews',
     kind: 'SelfSubjectAccessReview',
-    review: mayI,
+    review: access,
   },
   {
     group: authorization,
     version: 'v1',
     plural: 'selfsubjectrulesreviews',
     kind: 'SelfSubjectRulesReview',
-    review: whatMayI,
+    review: rules,
   },
 ]
 
-function whoAmI(_services: ReviewServices, principal: Principal): ObjectFields {
+function identity(_services: ReviewServices, principal: Principal): ObjectFields {
   const isAdmin = principal.kind === 'user' && principal.admin
   const uid = 'uid' in principal ? principal.uid : undefined
   const groups = ['system:authenticated', ...(isAdmin ? ['svc3:administrators'] : [])]
   return { userInfo: { username: displayName(principal), ...(uid !== undefined && { uid }), groups } }
 }
 
-/** Verb → the operations that carry it out; none: it cannot be done to this kind. */
+/** The operations whose permission a verb needs; none if the kind does not have the verb. */
 export function operationsOf(kind: Kind, verb: string): readonly Operation[] {
   if (!verbsOf(kind).includes(verb)) return []
   if (verb === 'create') return kind.create?.operations ?? []
@@ -62,7 +61,7 @@ export function operationsOf(kind: Kind, verb: string): readonly Operation[] {
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-function mayI(services: ReviewServices, principal: Principal, spec: ObjectFields): ObjectFields {
+function access(services: ReviewServices, principal: Principal, spec: ObjectFields): ObjectFields {
   const { resourceAttributes, nonResourceAttributes } = spec
   if (resourceAttributes === undefined && nonResourceAttributes !== undefined)
     return { allowed: ['get', 'head'].includes(text(fieldsOf(nonResourceAttributes).verb)) }
@@ -93,7 +92,7 @@ function judged(
   return refusal ? { allowed: false, reason: refusal.message } : { allowed: true }
 }
 
-function whatMayI(services: ReviewServices, principal: Principal, spec: ObjectFields): ObjectFields {
+function rules(services: ReviewServices, principal: Principal, spec: ObjectFields): ObjectFields {
   const namespace = realNamespace(text(spec.namespace), services.settings.compat.namespaceAliases)
   const resourceRules = services.kinds.flatMap((kind) => {
     const verbs = verbsOf(kind).filter((verb) => judged(services, principal, kind, verb, namespace).allowed === true)

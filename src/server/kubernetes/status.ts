@@ -1,27 +1,26 @@
-// Refusals as Kubernetes says them: a Status with the kind in `details`, and fields where they are in an object.
+// Refusals as a Status of Kubernetes, with the paths of faulty fields in the object.
 import { ApiError, type Cause } from '../../api/errors.ts'
 import { apiVersionOf, type Kind, resourceName } from './kinds/kind.ts'
 
-/** What a refusal is about. */
 export interface About {
   readonly kind?: Kind | undefined
   readonly name?: string | undefined
-  /** An object was sent: what it names and is not there is a fault of the object. */
+  /** The request has an object, so a missing record that the object names makes the object invalid. */
   readonly isWrite?: boolean
 }
 
-/** What Kubernetes has no reason for, in the words that its clients know. */
+/** Reasons that Kubernetes does not have → a reason that its clients know. */
 const reasons: Readonly<Record<string, string>> = { Gone: 'Gone', RangeNotSatisfiable: 'BadRequest' }
 
 export function statusObject(refusal: ApiError, about: About, requestId: string) {
-  const said = asKubernetes(refusal, about)
+  const status = asKubernetes(refusal, about)
   const { kind } = about
-  const { causes, retryAfterSeconds, hint } = said.options
-  const name = about.name ?? said.options.name
+  const { causes, retryAfterSeconds, hint } = status.options
+  const name = about.name ?? status.options.name
   const details = {
     ...(name && { name }),
     ...(kind && { ...(kind.group !== '' && { group: kind.group }), kind: kind.plural }),
-    ...(causes && { causes: causes.map((cause) => placed(cause, kind)) }),
+    ...(causes && { causes: causes.map((cause) => withPath(cause, kind)) }),
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   }
   return {
@@ -29,15 +28,15 @@ export function statusObject(refusal: ApiError, about: About, requestId: string)
     apiVersion: 'v1',
     metadata: {},
     status: 'Failure',
-    message: hint === undefined ? said.message : `${said.message}. ${hint}`,
-    reason: reasons[said.reason] ?? said.reason,
+    message: hint === undefined ? status.message : `${status.message}. ${hint}`,
+    reason: reasons[status.reason] ?? status.reason,
     ...(Object.keys(details).length > 0 && { details }),
-    code: said.code,
+    code: status.code,
     requestId,
   }
 }
 
-/** The words that clients match where the record itself is meant. */
+/** Clients match these messages when the refusal is about the object itself. */
 function asKubernetes(refusal: ApiError, { kind, name = '', isWrite }: About): ApiError {
   if (!kind) return refusal
   const { reason, options } = refusal
@@ -59,8 +58,8 @@ const withoutHint = ({ hint: _, ...options }: ApiError['options']) => options
 export const objectNotFound = (kind: Kind, name: string): ApiError =>
   new ApiError('NotFound', `${resourceName(kind)} "${name.slice(0, 253)}" not found`, { kind: kind.plural, name })
 
-/** `node` of a REST body is `spec.nodeName` of an object. */
-function placed(cause: Cause, kind: Kind | undefined): Cause {
+/** Translates `node` of a REST body to `spec.nodeName` of an object. */
+function withPath(cause: Cause, kind: Kind | undefined): Cause {
   const { field } = cause
   if (!kind || field.startsWith('.') || /^(?:metadata|spec|status|apiVersion|kind)\b/.test(field)) return cause
   return { ...cause, field: kind.fieldPaths?.[field] ?? `spec.${field}` }

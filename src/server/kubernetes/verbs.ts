@@ -3,10 +3,16 @@ import { isDeepStrictEqual } from 'node:util'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { createServiceAccountToken } from '../../api/access/service-accounts.ts'
 import { ApiError, invalid, invalidField } from '../../api/errors.ts'
-import { timestamp } from '../../platform/clock.ts'
+import { type Clock, timestamp } from '../../platform/clock.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import type { StalenessGuard } from '../cluster/staleness-guard.ts'
+import type { Settings } from '../config/settings.ts'
 import type { Spell } from '../gate/spelling.ts'
+import type { ObserveServices } from '../http/observe.ts'
 import { spelledBy } from '../lists/watches.ts'
-import { stream } from '../transfer/streams.ts'
+import type { Operations } from '../operations/invoke.ts'
+import type { Certificates } from '../tls/certificates.ts'
+import { type StreamServices, stream } from '../transfer/streams.ts'
 import { acceptedForm } from './accept.ts'
 import { createObject } from './create.ts'
 import { deleteObject, readDeleteOptions } from './delete.ts'
@@ -29,10 +35,21 @@ import { type KubeQuery, readQuery } from './query.ts'
 import { checkSpec, readObject } from './read-object.ts'
 import { type Renderer, rendered } from './render.ts'
 import { run, type Writer } from './run.ts'
-import type { KubernetesServices } from './services.ts'
 import { conflictError, objectNotFound } from './status.ts'
 import { applying, patched, replacing, updateObject } from './update.ts'
 import { watchEvents } from './watch.ts'
+
+export interface KubernetesServices extends Omit<StreamServices, 'metrics'>, ObserveServices {
+  readonly settings: Settings
+  readonly collections: Collections
+  readonly operations: Operations
+  readonly certificates: Certificates
+  readonly clock: Clock
+  readonly version: string
+  readonly staleness?: StalenessGuard | undefined
+  /** The address that clients use for this port. */
+  readonly kubernetesUrl: () => string | undefined
+}
 
 interface Target {
   readonly kind: Kind
