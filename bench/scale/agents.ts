@@ -13,8 +13,8 @@ import { createConnection } from '../../src/agent/link/connection.ts'
 import { startHeartbeat } from '../../src/agent/link/heartbeat.ts'
 import type { NodeIdentity } from '../../src/agent/link/identity.ts'
 import { createNodeReporter } from '../../src/agent/link/node-reporter.ts'
-import { createReports } from '../../src/agent/link/reports.ts'
-import { openStream, type Stream } from '../../src/agent/link/stream.ts'
+import { Reports } from '../../src/agent/link/reports.ts'
+import { ServerStream } from '../../src/agent/link/stream.ts'
 import { type DesiredVm, issueAgentToken, reportVms } from '../../src/api/nodes/agent.ts'
 import type { NodeReport } from '../../src/api/nodes/node-report.ts'
 import { httpTransport } from '../../src/client/http.ts'
@@ -50,7 +50,7 @@ const renewMs = 50 * 60_000
 const { apiUrl, nodes } = JSON.parse(await fs.readFile(process.argv[2] ?? '', 'utf8')) as Given
 const calls = httpTransport({ maxSockets: callSockets })
 const totals = { opened: 0, helloBytes: 0, reports: 0 }
-const all: Stream[] = []
+const all: ServerStream[] = []
 
 /** As many as a server lets wait. How all of them come back at once is measured later, when each has its token. */
 const startedAtOnce = 100
@@ -106,7 +106,7 @@ function startNode(node: LightNode): void {
     log,
   })
   const reporter = createNodeReporter(connection)
-  const reports = createReports({
+  const reports = new Reports({
     send: async (vms, signal) => {
       totals.reports += vms.length
       return (await connection.call(reportVms, { body: { vms: [...vms] } }, signal)).unknown
@@ -118,7 +118,7 @@ function startNode(node: LightNode): void {
   const setDesired = ({ uid, namespace, name, generation, power }: DesiredVm): void =>
     reports.send({ uid, namespace, name, generation, power: power === 'deleted' ? 'removed' : power })
 
-  const stream = openStream({
+  const stream = new ServerStream({
     connection,
     prepare: async (signal) => {
       reporter.forget()

@@ -27,9 +27,10 @@ import { type AgentConnection, createConnection, isRetriable } from './link/conn
 import { startHeartbeat } from './link/heartbeat.ts'
 import { openNodeIdentity } from './link/identity.ts'
 import { createNodeReporter } from './link/node-reporter.ts'
+import { connectionProblem } from './link/outage-log.ts'
 import type { NodeCredentials } from './link/peer-tls.ts'
-import { createReports } from './link/reports.ts'
-import { connectionProblem, openStream } from './link/stream.ts'
+import { Reports } from './link/reports.ts'
+import { ServerStream } from './link/stream.ts'
 import { startMeasurements } from './measurements/measurements.ts'
 import { type Durability, openHandles } from './state/handles.ts'
 import { openLastSeenStore } from './state/last-seen-store.ts'
@@ -177,7 +178,7 @@ async function runAgent(
   const ready = Promise.withResolvers<void>()
   const failed = Promise.withResolvers<Error>()
 
-  const reports = createReports({
+  const reports = new Reports({
     send: async (vms, signal) => {
       const { figures } = images
       const body = { vms: [...vms], ...(figures && { images: { ...figures } }) }
@@ -320,7 +321,7 @@ async function runAgent(
   const count = await roster.adopt()
   if (count > 0) log.info('found VMs of an earlier agent', { node: name, count })
 
-  const stream = openStream({
+  const stream = new ServerStream({
     connection,
     prepare: async (signal) => {
       capacity.moved()

@@ -17,7 +17,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
       'agent/images, agent/link, api, client, drivers, images/content, images/format, images/pack, oci, oci/artifact, oci/registry, oci/tart, platform, rules',
   },
   'agent/doctor': { imports: 'agent/host, agent/link, api, client, drivers, drivers/qemu, platform, rules' },
-  'agent/host': { imports: 'api, drivers, platform, rules' },
+  'agent/host': { imports: 'api, drivers, platform, rules', packages: 'node:sqlite' },
   'agent/images': {
     imports:
       'packages/tiny-guests, agent/link, agent/state, api, drivers, images/content, images/format, images/nbd, images/pack, oci, oci/artifact, oci/registry, oci/tart, platform, rules',

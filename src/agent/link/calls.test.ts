@@ -1,4 +1,4 @@
-// Calls up a kept connection: messages, answers in any order, and what becomes of calls when none comes.
+// Calls on a kept connection: messages, answers in any order, and calls that are not answered.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ApiError } from '../../api/errors.ts'
@@ -8,33 +8,29 @@ import { ConnectionError } from '../../client/transport.ts'
 import { Calls } from './calls.ts'
 
 const { signal } = new AbortController()
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
 
 function rig() {
-  const messages: AgentCall[][] = []
-  const calls = new Calls('http://stand-in', (text) => messages.push(text.split('\n').map((line) => JSON.parse(line))))
+  const messages: AgentCall[] = []
+  const calls = new Calls('http://stand-in', (text) => messages.push(JSON.parse(text)))
   return { calls, messages }
 }
 
-describe('calls up a kept connection', () => {
-  it('calls up a kept connection of one turn share a message, and each gets its own answer', async () => {
+describe('calls on a kept connection', () => {
+  it('a call on a kept connection gets its own answer, in any order', async () => {
     const { calls, messages } = rig()
     const both = [calls.call(noteAgent, undefined, signal), calls.call(reportVms, { vms: [] }, signal)]
-    await turn()
     assert.deepEqual(messages, [
-      [
-        { id: 1, operation: 'noteAgent' },
-        { id: 2, operation: 'reportVms', body: { vms: [] } },
-      ],
+      { id: 1, operation: 'noteAgent' },
+      { id: 2, operation: 'reportVms', body: { vms: [] } },
     ])
     calls.answered({ type: 'ANSWER', id: 2, status: 200, body: { unknown: [] } })
-    calls.answered({ type: 'ANSWER', id: 77, status: 200, body: 'for nobody' })
+    calls.answered({ type: 'ANSWER', id: 77, status: 200, body: 'of an unknown call' })
     calls.answered({ type: 'ANSWER', id: 1, status: 200, body: { wantsReport: true } })
     calls.answered({ type: 'ANSWER', id: 1, status: 500 })
     assert.deepEqual(await Promise.all(both), [{ wantsReport: true }, { unknown: [] }])
   })
 
-  it('calls up a kept connection are refused as requests are', async () => {
+  it('a call on a kept connection fails with the error of the server', async () => {
     const { calls } = rig()
     const call = calls.call(noteAgent, undefined, signal)
     const body = new ApiError('TooManyRequests', 'Slowly', { hint: 'Wait' }).toStatus('r-1')
@@ -47,19 +43,18 @@ describe('calls up a kept connection', () => {
     })
   })
 
-  it('calls up a kept connection fail when it is lost, and none goes up it later', async () => {
-    const { calls, messages } = rig()
+  it('calls on a kept connection fail when it is lost, and it takes no more of them', async () => {
+    const { calls } = rig()
     const call = calls.call(noteAgent, undefined, signal)
     calls.lost()
     await assert.rejects(
       call ?? Promise.resolve(),
       (error) => error instanceof ConnectionError && error.fault === 'lost',
     )
-    await turn()
-    assert.deepEqual([calls.call(noteAgent, undefined, signal), messages], [undefined, []])
+    assert.equal(calls.call(noteAgent, undefined, signal), undefined)
   })
 
-  it('calls up a kept connection are given up when no answer came in time, the others are not', async () => {
+  it('a call on a kept connection fails when its answer is late, and later calls do not', async () => {
     const { calls } = rig()
     const late = calls.call(noteAgent, undefined, signal)
     const limitMs = performance.now() + 1
@@ -74,7 +69,7 @@ describe('calls up a kept connection', () => {
     assert.equal(await fresh, 1)
   })
 
-  it('calls up a kept connection end with the signal of their caller alone', async () => {
+  it('a call on a kept connection ends with the signal of its own caller only', async () => {
     const { calls } = rig()
     const [one, other] = [new AbortController(), new AbortController()]
     const ended = [calls.call(noteAgent, undefined, one.signal), calls.call(noteAgent, undefined, one.signal)]
@@ -86,15 +81,9 @@ describe('calls up a kept connection', () => {
     assert.equal(await stays, 1)
   })
 
-  it('calls up a kept connection that are too long for it go another way, and many are several messages', async () => {
+  it('a call that is too long for a kept connection is not taken', async () => {
     const { calls, messages } = rig()
-    const half = 'x'.repeat(longestCall / 2)
-    assert.equal(calls.call(reportVms, { vms: [half, half] }, signal), undefined)
-    for (let count = 0; count < 3; count++) void calls.call(reportVms, { vms: [half] }, signal)
-    await turn()
-    assert.deepEqual(
-      messages.map((lines) => lines.map(({ id }) => id)),
-      [[2], [3], [4]],
-    )
+    assert.equal(calls.call(reportVms, { vms: ['x'.repeat(longestCall)] }, signal), undefined)
+    assert.deepEqual(messages, [])
   })
 })

@@ -13,7 +13,7 @@ import { findPeers } from '../../api/nodes/agent.ts'
 import { silentLog } from '../../platform/log.ts'
 import { orAborted } from '../../rules/retry.ts'
 import { createConnection } from './connection.ts'
-import { LineTooLong } from './lines.ts'
+import { LineTooLong } from './kept-connection.ts'
 
 let rig: AgentRig
 

@@ -5,7 +5,7 @@ import { eventually } from '../../../test/support/tools/eventually.ts'
 import { ApiError } from '../../api/errors.ts'
 import type { VmReport } from '../../api/nodes/agent.ts'
 import { silentLog } from '../../platform/log.ts'
-import { createReports } from './reports.ts'
+import { Reports } from './reports.ts'
 
 const report = (uid: string, more: Partial<VmReport> = {}): VmReport => ({
   uid,
@@ -20,7 +20,7 @@ function rig(answer: (batch: readonly VmReport[], call: number) => readonly stri
   const batches: (readonly VmReport[])[] = []
   const unknown: string[] = []
   const waiting: (() => void)[] = []
-  const reports = createReports({
+  const reports = new Reports({
     async send(vms) {
       batches.push(vms)
       for (const wake of waiting.splice(0)) wake()

@@ -1,84 +1,107 @@
-// Reports of VMs to the server: the newest report of each, in batches, at once, again until it was taken.
+// Reports of VMs to the server: the newest of each VM, in batches, repeated until the server has taken them.
 import { ApiError } from '../../api/errors.ts'
 import type { VmReport } from '../../api/nodes/agent.ts'
 import type { Log } from '../../platform/log.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 
-export interface Reports {
-  /** A report equal to the last one is not sent again. */
-  send(report: VmReport): void
-  /** Only how far something is: made and sent in a while, and left out where the outcome comes sooner. */
-  sendProgress(uid: string, report: () => VmReport): void
-  /** Everything again: the server may have lost it. */
-  repeat(): void
-  /** Drops what is known of a VM that the server does not ask about. */
-  forget(uid: string): void
-  stop(): Promise<void>
-}
-
 interface ReportsOptions {
-  /** Sends and returns the uids that the server does not know. */
+  /** Sends a batch and returns the uids that the server does not know. */
   send(vms: readonly VmReport[], signal: AbortSignal): Promise<readonly string[]>
   unknown(uid: string): void
   readonly log: Log
 }
 
-const batchSize = 500
-const longestText = 8_000
-/** What is over sooner is not worth a request and a write; a burst of VMs would have several of each. */
+const maxBatch = 500
+const maxTextLength = 8_000
+/** Progress is reported only of work that takes longer, because a burst of VMs would send several reports of each. */
 const progressAfterMs = 1_000
 const retry: RetryPolicy = { attempts: Infinity, firstDelayMs: 200, maxDelayMs: 15_000, maxRetryAfterMs: 30_000 }
 
-export function createReports({ send, unknown, log }: ReportsOptions): Reports {
-  /** With the text that the next one is compared with. */
-  const newest = new Map<string, { readonly report: VmReport; readonly text: string }>()
-  const due = new Set<string>()
-  /** Progress that waits. */
-  let later = new Map<string, () => VmReport>()
-  const stopping = new AbortController()
-  let pausing = new AbortController()
-  let sending: Promise<void> | undefined
-  let timer: NodeJS.Timeout | undefined
+export class Reports {
+  readonly #options: ReportsOptions
+  /** `text` is what the next report of the VM is compared with. */
+  readonly #newest = new Map<string, { readonly report: VmReport; readonly text: string }>()
+  readonly #due = new Set<string>()
+  readonly #stopping = new AbortController()
+  #progress = new Map<string, () => VmReport>()
+  #progressTimer: NodeJS.Timeout | undefined
+  #pause = new AbortController()
+  #sending: Promise<void> | undefined
 
-  /** Whether it is news. */
-  const note = (report: VmReport): boolean => {
-    const cutReport = cut(report)
-    const text = JSON.stringify(cutReport)
-    if (newest.get(report.uid)?.text === text) return false
-    newest.set(report.uid, { report: cutReport, text })
-    return true
+  constructor(options: ReportsOptions) {
+    this.#options = options
   }
 
-  const take = (count: number): VmReport[] => {
-    const batch: VmReport[] = []
-    for (const uid of due) {
-      if (batch.length === count) break
-      due.delete(uid)
-      const known = newest.get(uid)
-      if (known) batch.push(known.report)
-    }
-    return batch
+  /** Does nothing for a report that equals the previous one. */
+  send(report: VmReport): void {
+    this.#progress.delete(report.uid)
+    this.#note(report)
+    this.#flush()
   }
 
-  const taken = (batch: readonly VmReport[], strangers: readonly string[]): void => {
-    for (const report of batch)
-      if (report.power === 'removed' && newest.get(report.uid)?.report === report) newest.delete(report.uid)
-    for (const uid of strangers) unknown(uid)
+  /** Sends the report in a while, unless another report of the VM is sent before. */
+  sendProgress(uid: string, report: () => VmReport): void {
+    this.#progress.set(uid, report)
+    this.#progressTimer ??= setTimeout(() => {
+      const reports = this.#progress
+      this.#progressTimer = undefined
+      this.#progress = new Map()
+      for (const make of reports.values()) this.#note(make())
+      this.#flush()
+    }, progressAfterMs)
   }
 
-  const flushAll = async (): Promise<void> => {
-    /** What the server takes at once, as far as it has said so. */
-    let most = batchSize
-    let size = most
-    for (let attempt = 1; due.size > 0 && !stopping.signal.aborted; attempt++) {
-      const batch = take(size)
+  /** Sends everything again, because the server may have lost it. */
+  repeat(): void {
+    for (const uid of this.#newest.keys()) this.#due.add(uid)
+    this.#pause.abort()
+    this.#flush()
+  }
+
+  forget(uid: string): void {
+    this.#newest.delete(uid)
+    this.#due.delete(uid)
+    this.#progress.delete(uid)
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.#progressTimer)
+    this.#stopping.abort()
+    await this.#sending
+  }
+
+  #note(report: VmReport): void {
+    const shortened = shorten(report)
+    const text = JSON.stringify(shortened)
+    if (this.#newest.get(report.uid)?.text === text) return
+    this.#newest.set(report.uid, { report: shortened, text })
+    this.#due.add(report.uid)
+  }
+
+  #flush(): void {
+    if (this.#due.size === 0 || this.#stopping.signal.aborted) return
+    this.#sending ??= this.#sendDue().finally(() => {
+      this.#sending = undefined
+      // Reports may have come since the last batch was taken.
+      this.#flush()
+    })
+  }
+
+  async #sendDue(): Promise<void> {
+    const { send, log } = this.#options
+    const { signal } = this.#stopping
+    /** The largest batch that the server accepts, as far as it has refused larger ones. */
+    let accepted = maxBatch
+    let size = accepted
+    for (let attempt = 1; this.#due.size > 0 && !signal.aborted; attempt++) {
+      const batch = this.#takeDue(size)
       try {
-        taken(batch, await send(batch, stopping.signal))
+        this.#taken(batch, await send(batch, signal))
         attempt = 0
-        size = most
+        size = accepted
       } catch (error) {
-        if (stopping.signal.aborted) return
-        // One that the server cannot read must not hold up the others: alone, it is dropped.
+        if (signal.aborted) return
+        // A report that the server cannot read must not block the others: it is sent alone, then dropped.
         const code = error instanceof ApiError ? error.code : undefined
         const isTooLarge = code === 413
         const isRefused = isTooLarge || code === 400 || code === 422
@@ -86,71 +109,39 @@ export function createReports({ send, unknown, log }: ReportsOptions): Reports {
           log.error('the server refused a report about a VM', { name: batch[0]?.name ?? '' }, error)
           continue
         }
-        if (isTooLarge) most = Math.ceil(batch.length / 2)
-        size = isTooLarge ? most : isRefused ? 1 : size
-        for (const { uid } of batch) if (newest.has(uid)) due.add(uid)
-        pausing = new AbortController()
-        const signal = AbortSignal.any([stopping.signal, pausing.signal])
-        if (!isRefused) await wait(backOff(Math.min(attempt, 10), retry, Math.random), signal).catch(() => undefined)
+        if (isTooLarge) accepted = Math.ceil(batch.length / 2)
+        size = isTooLarge ? accepted : isRefused ? 1 : size
+        for (const { uid } of batch) if (this.#newest.has(uid)) this.#due.add(uid)
+        if (!isRefused) await this.#wait(attempt)
       }
     }
   }
 
-  const flush = (): void => {
-    sending ??= flushAll().finally(() => {
-      sending = undefined
-      // What came between the last look and now.
-      if (due.size > 0 && !stopping.signal.aborted) flush()
-    })
+  async #wait(attempt: number): Promise<void> {
+    this.#pause = new AbortController()
+    const signal = AbortSignal.any([this.#stopping.signal, this.#pause.signal])
+    await wait(backOff(Math.min(attempt, 10), retry, Math.random), signal).catch(() => undefined)
   }
 
-  const flushLater = (): void => {
-    timer = undefined
-    const reports = later
-    later = new Map()
-    for (const make of reports.values()) {
-      const report = make()
-      if (note(report)) due.add(report.uid)
-    }
-    if (due.size > 0) flush()
+  #takeDue(count: number): VmReport[] {
+    const uids = [...this.#due].slice(0, count)
+    for (const uid of uids) this.#due.delete(uid)
+    return uids.flatMap((uid) => this.#newest.get(uid)?.report ?? [])
   }
 
-  return {
-    send(report) {
-      later.delete(report.uid)
-      if (!note(report)) return
-      due.add(report.uid)
-      flush()
-    },
-    sendProgress(uid, report) {
-      later.set(uid, report)
-      timer ??= setTimeout(flushLater, progressAfterMs)
-    },
-    repeat() {
-      for (const uid of newest.keys()) due.add(uid)
-      pausing.abort()
-      if (due.size > 0) flush()
-    },
-    forget(uid) {
-      newest.delete(uid)
-      due.delete(uid)
-      later.delete(uid)
-    },
-    async stop() {
-      clearTimeout(timer)
-      stopping.abort()
-      await sending
-    },
+  #taken(batch: readonly VmReport[], unknown: readonly string[]): void {
+    for (const report of batch)
+      if (report.power === 'removed' && this.#newest.get(report.uid)?.report === report) this.#newest.delete(report.uid)
+    for (const uid of unknown) this.#options.unknown(uid)
   }
 }
 
-/** Longer texts would be refused. */
-const cut = (report: VmReport): VmReport => {
+/** The server would refuse longer texts. */
+const shorten = (report: VmReport): VmReport => {
   const { problem, warning } = report
-  if (problem === undefined && warning === undefined) return report
   return {
     ...report,
-    ...(problem !== undefined && { problem: problem.slice(0, longestText) }),
-    ...(warning !== undefined && { warning: warning.slice(0, longestText) }),
+    ...(problem !== undefined && { problem: problem.slice(0, maxTextLength) }),
+    ...(warning !== undefined && { warning: warning.slice(0, maxTextLength) }),
   }
 }

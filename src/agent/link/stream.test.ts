@@ -6,9 +6,9 @@ import { readableLog } from '../../../test/support/tools/agent-log.ts'
 import { ApiError } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import { ConnectionError } from '../../client/transport.ts'
-import type { AgentConnection, LineFollower } from './connection.ts'
-import { LineTooLong, valueOfLine } from './lines.ts'
-import { openStream, type Stream, type StreamOptions } from './stream.ts'
+import type { AgentConnection } from './connection.ts'
+import { type LineFollower, LineTooLong, valueOfLine } from './kept-connection.ts'
+import { ServerStream, type StreamOptions } from './stream.ts'
 
 const hello = '{"type":"HELLO","vms":[],"spreadMs":0,"heartbeatSeconds":10}'
 
@@ -39,7 +39,7 @@ function rig(scripts: readonly (readonly (string | 'open' | Error)[])[], more: P
       signal.throwIfAborted()
     },
   } as unknown as AgentConnection
-  const stream = openStream({
+  const stream = new ServerStream({
     connection,
     prepare: async () => undefined,
     received: (message) => void received.push(message),
@@ -222,7 +222,7 @@ describe("agent's stream", () => {
 
   it("the agent's stream is opened anew when it is asked to, soon, quietly, and not often", async () => {
     const scripts = Array.from({ length: 3 }, () => [hello, 'open'])
-    const isHeard = async (stream: Stream): Promise<void> => {
+    const isHeard = async (stream: ServerStream): Promise<void> => {
       while (!stream.isOpen) await new Promise(setImmediate)
     }
     // The first time is not put off until it may be the second.

@@ -13,7 +13,7 @@ import type { BaseImage } from '../../drivers/driver.ts'
 import { silentLog } from '../../platform/log.ts'
 import type { ArrivalUser } from '../images/arrival.ts'
 import { type Images, pretendImages } from '../images/images.ts'
-import { createReports } from '../link/reports.ts'
+import { Reports } from '../link/reports.ts'
 import { openHandles } from '../state/handles.ts'
 import { VmWorker } from './vm.ts'
 
@@ -31,7 +31,7 @@ it('a VM whose image is whole while the VM is being deleted leaves no record', a
     told.push(...vms.map(({ power }) => power))
     return []
   }
-  const reports = createReports({ send, unknown: () => undefined, log: silentLog })
+  const reports = new Reports({ send, unknown: () => undefined, log: silentLog })
   t.after(async () => {
     await reports.stop()
     await fs.rm(folder, { recursive: true })
