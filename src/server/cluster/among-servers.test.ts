@@ -83,7 +83,7 @@ describe('servers on one store', () => {
     fleet.open('n', () => ({ type: 'PING' }), { write: () => true, end: () => undefined })
     await presence.settle()
     assert.equal(collections.presence.get('', 'n')?.rev, second.rev)
-    fleet.close()
+    fleet.dropAll()
     presence.stop()
     await collections[Symbol.asyncDispose]()
     await memory.close()

@@ -34,10 +34,10 @@ interface Kind {
 
 /** Answers when the image is Ready; throws what it failed for. */
 async function ready({ word, waits, key }: Kind, name: string, { services, reply }: LegacyContext): Promise<void> {
-  const patience = { ms: timeoutMs, interruptions: [services.ending], signal: goneSignal(reply) }
+  const options = { ms: timeoutMs, signal: AbortSignal.any([services.ending, goneSignal(reply)]) }
   const look = (entry: { readonly value: ImageRecord } | undefined): ImageRecord | null | undefined =>
     entry?.value.state === 'Updating' ? undefined : (entry?.value ?? null)
-  const record = await waits.until(key(name), look, patience).catch(() => {
+  const record = await waits.until(key(name), look, options).catch(() => {
     throw new ApiError('Timeout', `${word} "${name}" is still being made`, {
       hint: `It continues. Run svc3 ${word} list ${name} to see its progress`,
     })

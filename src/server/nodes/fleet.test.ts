@@ -27,7 +27,7 @@ it('a stream that looks open ends when its node is silent for too long', async (
   const gone = open(fleet, 'gone')
   gone.stream.end()
   await gone.ended
-  fleet.close()
+  fleet.dropAll()
   assert.deepEqual(told, [
     ['quiet', true, false],
     ['quiet', false, true],
@@ -57,7 +57,7 @@ it('a stream gets a ping when nothing was sent for longer than a heartbeat takes
   follow('busy')
   using _answers = setInterval(() => fleet.sendCache('busy', { images: [], drops: [] }), 2 * lookMs)
   await eventually(() => assert.ok((pings.get('quiet') ?? 0) > 3))
-  fleet.close()
+  fleet.dropAll()
   assert.ok(
     quietMs.every((ms) => ms >= 1.5 * lookMs),
     String(quietMs),

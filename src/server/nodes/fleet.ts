@@ -1,71 +1,63 @@
-// The open streams to agents, one per node. A stream carries the newest generation of each VM: a slow agent gets fewer
-// messages and costs no more memory. What comes up together is one write.
+// The open streams to agents, one per node. A stream carries the newest generation of each VM, so a slow agent gets fewer
+// messages and costs no more memory. Messages of one turn of the event loop are one write.
 import type { DesiredCache } from '../../api/images/image-cache.ts'
 import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 
-/** Heartbeats: three may be lost before a node counts as gone. */
+/** How often agents send heartbeats. */
 export const heartbeatSeconds = 12
-/** An agent that was silent for this long counts as gone, whatever its connection looks like. */
+/** A stream ends when its agent was silent for this long. By then three heartbeats are missing. */
 const defaultSilenceMs = 40_000
-/** A session is looked at this often. */
-const defaultLookMs = (heartbeatSeconds * 1_000) / 2
-/** Looks without a line that was sent, after which there is a ping. More than a heartbeat, whose answer says as much; agents wait for five. */
-const quietLooks = 2.5
-/** Of one that does not read, beside the newest of each VM. */
+/** How often a session is checked. */
+const defaultCheckMs = (heartbeatSeconds * 1_000) / 2
+/** A stream that was quiet for this many checks gets a ping. An agent ends a stream that was quiet for twice as long. */
+const quietChecks = 2.5
+/** The limit of unsent lines, besides the newest generation of each VM. */
 const maxLines = 1_000
-/** Not all of them in one moment, in which nobody else would be served. */
-const slices = 12
 
-/** Where the lines of a stream go. */
+/** The connection that carries a stream. */
 interface Outlet {
-  /** Not before the first `resume`. False: it is full, and nothing more is written until the next one. */
+  /** Called after the first `resume`. After false, it is not called again until the next `resume`. */
   write(lines: string): boolean
   end(): void
 }
 
-/** A stream that is open, as its connection sees it. */
+/** A stream, as its connection uses it. */
 interface OpenStream {
-  /** A line of the connection's own. One that is not read from is ended. */
+  /** Sends a line of the connection itself. Ends the stream if the agent reads too slowly. */
   send(line: string): void
   /** The outlet has room again. */
   resume(): void
-  /** The connection is gone. */
+  /** The connection has closed. */
   end(): void
 }
 
 interface Session {
   readonly node: string
   readonly outlet: Outlet
-  /** By the uid of the VM: only the newest generation matters. */
-  vms: Map<string, DesiredVm>
+  /** The newest generation of each VM, by its uid. */
+  readonly vms: Map<string, DesiredVm>
   readonly lines: string[]
   cache: DesiredCache | undefined
   isFull: boolean
   isDue: boolean
   seenMs: number
-  lookedMs: number
   sentMs: number
   isClosed: boolean
+  readonly timer: NodeJS.Timeout
 }
 
-/** `silentMs`: it was ended because nothing came from the node for so long. */
+/** `silentMs` is set if the stream was ended because the agent was silent for that time. */
 type FleetListener = (node: string, isOpen: boolean, silentMs?: number) => void
 
 export class Fleet {
   readonly #sessions = new Map<string, Session>()
-  /** The one that was looked at longest ago comes first. */
-  readonly #byLook = new Set<Session>()
-  /** Those with something to write. */
-  #due: Session[] = []
   readonly #listeners = new Set<FleetListener>()
-  readonly #ticker: NodeJS.Timeout
   readonly #silenceMs: number
-  readonly #lookMs: number
+  readonly #checkMs: number
 
-  constructor(silenceMs = defaultSilenceMs, lookMs = Math.min(defaultLookMs, silenceMs)) {
+  constructor(silenceMs = defaultSilenceMs, checkMs = Math.min(defaultCheckMs, silenceMs)) {
     this.#silenceMs = silenceMs
-    this.#lookMs = lookMs
-    this.#ticker = setInterval(() => this.#tick(), lookMs / slices).unref()
+    this.#checkMs = checkMs
   }
 
   isOpen(node: string): boolean {
@@ -78,7 +70,7 @@ export class Fleet {
     return () => this.#listeners.delete(listener)
   }
 
-  /** The node's agent said something. */
+  /** Notes that the node's agent has sent something. */
   seen(node: string): void {
     const session = this.#sessions.get(node)
     if (session) session.seenMs = performance.now()
@@ -98,7 +90,7 @@ export class Fleet {
     this.#wake(session)
   }
 
-  /** Sends a message; false when the node has no stream here. */
+  /** Sends a message. Returns false if the node has no stream here. */
   tell(node: string, message: AgentMessage): boolean {
     const session = this.#sessions.get(node)
     if (!session || session.lines.length >= maxLines) return false
@@ -106,7 +98,6 @@ export class Fleet {
     return true
   }
 
-  /** Ends the stream of a node, if there is one. */
   drop(node: string): void {
     const session = this.#sessions.get(node)
     if (session) this.#end(session)
@@ -116,12 +107,7 @@ export class Fleet {
     for (const session of this.#sessions.values()) this.#end(session)
   }
 
-  close(): void {
-    clearInterval(this.#ticker)
-    this.dropAll()
-  }
-
-  /** One line per message, until the agent goes or another stream of the same node opens. */
+  /** Opens a stream of one line per message, which ends any other stream of the node. */
   open(node: string, hello: () => AgentMessage, outlet: Outlet): OpenStream {
     const first = lineOf(hello())
     this.drop(node)
@@ -135,12 +121,11 @@ export class Fleet {
       isFull: true,
       isDue: false,
       seenMs: nowMs,
-      lookedMs: nowMs,
       sentMs: nowMs,
       isClosed: false,
+      timer: setInterval(() => this.#check(session), this.#checkMs).unref(),
     }
     this.#sessions.set(node, session)
-    this.#byLook.add(session)
     this.#announce(node, true)
     return {
       send: (line) => {
@@ -163,35 +148,27 @@ export class Fleet {
   #wake(session: Session): void {
     if (session.isDue) return
     session.isDue = true
-    if (this.#due.push(session) === 1) queueMicrotask(() => this.#flush())
-  }
-
-  #flush(): void {
-    const due = this.#due
-    this.#due = []
-    for (const session of due) {
+    queueMicrotask(() => {
       session.isDue = false
       if (!session.isFull && !session.isClosed) this.#write(session)
-    }
+    })
   }
 
   #write(session: Session): void {
     const { lines, vms, outlet } = session
     for (const vm of vms.values()) lines.push(lineOf({ type: 'VM', vm }))
-    if (vms.size > 0) session.vms = new Map()
+    vms.clear()
     if (session.cache) lines.push(lineOf({ type: 'CACHE', cache: session.cache }))
     session.cache = undefined
     if (lines.length === 0) return
     session.sentMs = performance.now()
-    const text = lines.length === 1 ? (lines[0] as string) : lines.join('')
-    lines.length = 0
-    session.isFull = !outlet.write(text)
+    session.isFull = !outlet.write(lines.splice(0).join(''))
   }
 
   #end(session: Session, silentMs?: number): void {
     if (session.isClosed) return
     session.isClosed = true
-    this.#byLook.delete(session)
+    clearInterval(session.timer)
     session.outlet.end()
     if (this.#sessions.get(session.node) !== session) return
     this.#sessions.delete(session.node)
@@ -202,21 +179,12 @@ export class Fleet {
     for (const listener of this.#listeners) listener(node, isOpen, silentMs)
   }
 
-  #tick(): void {
+  #check(session: Session): void {
     const nowMs = performance.now()
-    for (const session of this.#byLook) {
-      if (nowMs - session.lookedMs < this.#lookMs) return
-      session.lookedMs = nowMs
-      this.#byLook.delete(session)
-      const silentMs = nowMs - session.seenMs
-      if (silentMs > this.#silenceMs) {
-        this.#end(session, silentMs)
-        continue
-      }
-      this.#byLook.add(session)
-      const isQuiet = nowMs - session.sentMs >= quietLooks * this.#lookMs
-      if (isQuiet && session.lines.length === 0) this.#send(session, ping)
-    }
+    const silentMs = nowMs - session.seenMs
+    const isQuiet = nowMs - session.sentMs >= quietChecks * this.#checkMs
+    if (silentMs > this.#silenceMs) this.#end(session, silentMs)
+    else if (isQuiet && session.lines.length === 0) this.#send(session, ping)
   }
 }
 

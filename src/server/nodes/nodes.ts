@@ -108,7 +108,7 @@ export function createFleetServices(services: FleetInput, shared?: Shared): Flee
       waits.stop()
       imageUses.stop()
       isoUses.stop()
-      fleet.close()
+      fleet.dropAll()
       await nodeRelay.stop()
       await far?.leave()
       far?.stop()

@@ -8,7 +8,7 @@ import { eachAtOnce } from '../../platform/parallel.ts'
 import { caughtUp } from '../../store/records/caught-up.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { PresenceRecord, ServerRecord } from '../../store/records/server-records.ts'
-import { compareRevs, type Entry, ignoreLost, type Rev, type Store } from '../../store/store.ts'
+import { type Entry, ignoreLost, type Rev, type Store } from '../../store/store.ts'
 import type { Servers } from '../cluster/servers.ts'
 import type { Fleet } from './fleet.ts'
 
@@ -62,8 +62,6 @@ export class SharedPresence implements PresenceTracker {
   /** By node: the one that is about to open here. */
   readonly #claims = new Map<string, { readonly session: string; readonly atMs: number }>()
   readonly #listeners = new Set<PresenceListener>()
-  #looking: Promise<void> = Promise.resolve()
-  #next: { rev: Rev; readonly done: Promise<void> } | undefined
   readonly #unsubscribes: readonly (() => void)[]
 
   constructor(options: SharedPresenceOptions) {
@@ -119,37 +117,18 @@ export class SharedPresence implements PresenceTracker {
     }
     const { rev } = await this.#put(record)
     // A node removes what it is not sent: what it is sent has to be as new as anything that any server ever sent it.
-    await this.#seen(rev)
+    await this.#caughtUp(rev)
     // Nor when it has come again meanwhile, to this server.
     const isLast = (): boolean => this.#claims.get(node)?.session === session
     return { rev, isCurrent: () => isLast() && presence.get('', node)?.value.session === session }
   }
 
-  /** Resolves when the views have everything up to there. One look at a time: who comes meanwhile shares the next. */
-  #seen(rev: Rev): Promise<void> {
-    if (this.#next) {
-      if (compareRevs(rev, this.#next.rev) > 0) this.#next.rev = rev
-      return this.#next.done
-    }
-    const next = {
-      rev,
-      done: this.#looking.then(() => {
-        this.#next = undefined
-        const done = this.#look(next.rev)
-        this.#looking = done.catch(() => undefined)
-        return done
-      }),
-    }
-    this.#next = next
-    return next.done
-  }
-
-  async #look(rev: Rev): Promise<void> {
+  /** Waits until the views of what is sent to nodes have everything up to `rev`. */
+  #caughtUp(rev: Rev): Promise<void> {
     const { store, collections } = this.#options
     const { vms, nodes, images, isos, cluster, vmSecrets } = collections
-    const signal = AbortSignal.timeout(timeoutMs)
     const views = [vms, nodes, images, isos, cluster, vmSecrets].map(({ view }) => view)
-    await caughtUp(store, views, rev, signal)
+    return caughtUp(store, views, rev, AbortSignal.timeout(timeoutMs))
   }
 
   /** Removes stale records of this server, so many at most: streams that ended while the store did not answer. */

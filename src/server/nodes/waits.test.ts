@@ -55,13 +55,13 @@ describe('waiting for a record', () => {
   it('an interruption of the service ends all who wait with it, before and after, and nobody else', async () => {
     await using r = await rig()
     const ending = new AbortController()
-    const interruptions = [new AbortController().signal, ending.signal]
+    const signal = () => AbortSignal.any([new AbortController().signal, ending.signal])
     const other = r.waits.until('/n/a', atLeast(1), { ms })
-    const waiting = [1, 2].map((least) => r.waits.until('/n/a', atLeast(least), { ms, interruptions }))
+    const waiting = [1, 2].map((least) => r.waits.until('/n/a', atLeast(least), { ms, signal: signal() }))
     const ended = Promise.all(waiting.map((each) => assert.rejects(each, /the service ends/)))
     ending.abort(new Error('the service ends'))
     await ended
-    await assert.rejects(r.waits.until('/n/a', atLeast(1), { ms, interruptions }), /the service ends/)
+    await assert.rejects(r.waits.until('/n/a', atLeast(1), { ms, signal: signal() }), /the service ends/)
     await r.set(1)
     assert.equal(await other, 1)
   })

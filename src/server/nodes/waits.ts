@@ -3,12 +3,8 @@
 import type { Entry } from '../../store/store.ts'
 import type { View } from '../../store/view.ts'
 
-interface Patience {
-  /** As long as a timer can wait, at most. */
+interface WaitOptions {
   readonly ms: number
-  /** Of the service: they outlive who waits, and have one listener, however many do. */
-  readonly interruptions?: readonly AbortSignal[]
-  /** The caller's own. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -16,18 +12,14 @@ export class WaitedTooLong extends Error {
   override readonly name = 'WaitedTooLong'
 }
 
-interface Waiter<T> {
-  readonly interruptions: readonly AbortSignal[]
-  look(entry: Entry<T> | undefined): void
-  fail(reason: unknown): void
-}
+type Waiter<T> = (entry: Entry<T> | undefined) => void
 
-const longestMs = 2 ** 31 - 1
+/** The longest delay of a timer. */
+const maxMs = 2 ** 31 - 1
 
 export class Waits<T> {
   readonly #view: View<T>
-  readonly #waiting = new Map<string, Waiter<T>[]>()
-  readonly #followed = new Set<AbortSignal>()
+  readonly #waiting = new Map<string, Set<Waiter<T>>>()
   readonly stop: () => void
 
   constructor(view: View<T>) {
@@ -35,69 +27,43 @@ export class Waits<T> {
     this.stop = view.subscribe((changes) => {
       for (const change of changes) {
         const [key, entry] = change.type === 'put' ? [change.entry.key, change.entry] : [change.key, undefined]
-        for (const waiter of this.#waiting.get(key) ?? []) waiter.look(entry)
+        for (const look of this.#waiting.get(key) ?? []) look(entry)
       }
     })
   }
 
   /**
-   * The first answer of `test` that is not undefined, asked now and after every change of the record (undefined: it is
-   * gone). Throws WaitedTooLong, or the reason of the signal that aborts first.
+   * Returns the first result of `test` that is not undefined. `test` is called now and after every change of the record,
+   * without an entry if there is none. Throws WaitedTooLong, what `test` throws, or the reason of the signal.
    */
-  until<R>(key: string, test: (entry: Entry<T> | undefined) => R | undefined, patience: Patience): Promise<R> {
-    const { ms, interruptions = [], signal } = patience
-    return new Promise((resolve, reject) => {
-      const over = (): void => {
-        clearTimeout(timer)
-        signal?.removeEventListener('abort', abort)
-        this.#leave(key, waiter)
+  async until<R>(
+    key: string,
+    test: (entry: Entry<T> | undefined) => R | undefined,
+    { ms, signal }: WaitOptions,
+  ): Promise<R> {
+    const { promise, resolve, reject } = Promise.withResolvers<R>()
+    const look: Waiter<T> = (entry) => {
+      try {
+        const result = test(entry)
+        if (result !== undefined) resolve(result)
+      } catch (error) {
+        reject(error)
       }
-      const fail = (reason: unknown): void => {
-        over()
-        reject(reason)
-      }
-      const abort = (): void => fail(signal?.reason)
-      const look = (entry: Entry<T> | undefined): void => {
-        try {
-          const result = test(entry)
-          if (result === undefined) return
-          over()
-          resolve(result)
-        } catch (error) {
-          fail(error)
-        }
-      }
-      const timer = setTimeout(() => fail(new WaitedTooLong()), Math.min(ms, longestMs)).unref()
-      const waiter: Waiter<T> = { interruptions, look, fail }
-      // Another array each time: whoever looks at all of them goes on with those that were there.
-      this.#waiting.set(key, [...(this.#waiting.get(key) ?? []), waiter])
-      signal?.addEventListener('abort', abort, { once: true })
-      const aborted = [signal, ...interruptions].find((each) => each?.aborted)
-      if (aborted) return fail(aborted.reason)
-      for (const each of interruptions) this.#follow(each)
-      look(this.#view.get(key))
-    })
-  }
-
-  #leave(key: string, waiter: Waiter<T>): void {
-    const left = (this.#waiting.get(key) ?? []).filter((each) => each !== waiter)
-    if (left.length > 0) this.#waiting.set(key, left)
-    else this.#waiting.delete(key)
-    // Maps hold for a while what was in them: of who waits no more, let that be nothing.
-    waiter.look = over
-    waiter.fail = over
-  }
-
-  #follow(signal: AbortSignal): void {
-    if (this.#followed.has(signal)) return
-    this.#followed.add(signal)
-    const abort = (): void => {
-      this.#followed.delete(signal)
-      for (const waiter of [...this.#waiting.values()].flat())
-        if (waiter.interruptions.includes(signal)) waiter.fail(signal.reason)
     }
-    signal.addEventListener('abort', abort, { once: true })
+    const abort = (): void => reject(signal?.reason)
+    if (signal?.aborted) abort()
+    signal?.addEventListener('abort', abort, { once: true })
+    const timer = setTimeout(() => reject(new WaitedTooLong()), Math.min(ms, maxMs)).unref()
+    const waiters = this.#waiting.get(key) ?? new Set()
+    this.#waiting.set(key, waiters.add(look))
+    look(this.#view.get(key))
+    try {
+      return await promise
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
+      waiters.delete(look)
+      if (waiters.size === 0) this.#waiting.delete(key)
+    }
   }
 }
-
-const over = (): void => {}

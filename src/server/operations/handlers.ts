@@ -7,7 +7,7 @@ import type { Answer } from '../http/answer.ts'
 import type { Listing } from '../lists/listing.ts'
 import type { Download } from '../transfer/downloads.ts'
 import type { ByteStream } from '../transfer/streams.ts'
-import type { Accept, AcceptMessages } from '../transfer/upgrades.ts'
+import type { Accept } from '../transfer/upgrades.ts'
 import type { OpenUpload } from '../transfer/uploads.ts'
 
 export interface Call<O extends Operation> {
@@ -48,7 +48,7 @@ export interface Call<O extends Operation> {
 type Handler<O extends Operation> = O extends Operation & { item: TSchema }
   ? (call: Call<O>) => Listing<ItemOf<O>>
   : O extends { isUpgrade: true }
-    ? (call: Call<O>) => Accept | AcceptMessages | Promise<Accept | AcceptMessages>
+    ? (call: Call<O>) => Accept | Promise<Accept>
     : O extends { isStream: true }
       ? (call: Call<O>) => ByteStream | Promise<ByteStream>
       : O extends { isDownload: true }

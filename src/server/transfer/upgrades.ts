@@ -1,5 +1,5 @@
-// WebSockets: an upgrade passes the same hooks as every request (limits, token, permission, validation), so that a
-// refusal is an ordinary answer. Bytes travel in binary messages.
+// WebSockets. An upgrade passes the same hooks as every request (limits, token, permission, validation), so that a
+// refusal is an ordinary response. Bytes travel in binary messages.
 import http from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -12,34 +12,15 @@ import { lostBy } from '../gate/authenticate.ts'
 import { refuseWhenStopping } from '../http/drain.ts'
 import { admitStream, recheckMs, type StreamServices } from './streams.ts'
 
-/** What to do with a connection once it is open, or when it never will be. */
 export interface Accept {
-  /** The stream is of messages: text as strings, bytes as buffers. */
+  /** The stream carries messages: text as strings, bytes as buffers. */
   readonly isFramed?: true
+  /** The handler itself notices that the peer vanished, and ends the connection when the service stops. */
+  readonly hasHeartbeats?: true
+  /** Called once the connection is open. */
   take(stream: Duplex): void
+  /** Called instead of `take` if the client left before that. */
   drop(): void
-}
-
-/** For many connections with little on each: no stream around it. Whoever takes it notices by itself that the peer vanished,
- * and ends it when the service stops. */
-export interface AcceptMessages {
-  takeMessages(messages: Messages): MessageListener
-  drop(): void
-}
-
-export interface Messages {
-  /** False: nothing more should be sent before `drained`. */
-  send(text: string): boolean
-  pause(): void
-  resume(): void
-  end(): void
-}
-
-interface MessageListener {
-  /** Undefined for one that is not text. */
-  received(text: string | undefined): void
-  drained(): void
-  closed(): void
 }
 
 interface Offer {
@@ -54,17 +35,17 @@ const sockets = new WebSocketServer({
   perMessageDeflate: false,
   maxPayload: 1_048_576,
 })
-/** Detects peers that vanished. */
+/** Pings detect peers that vanished. */
 const pingMs = 30_000
-/** Agents have no roles, and a connection of one whose node is removed ends at once by itself: this is for tokens. */
-const watchedRecheckMs = 30_000
+/** Only the token of an agent can end: it has no roles, and removing its node ends its connection at once. */
+const agentRecheckMs = 30_000
 const framesAhead = 4
 /** Close codes for browsers: the login ended, or the permission. */
 const lostCodes = { login: 4401, role: 4403 } as const
 const lostTexts = { login: 'The login has expired', role: 'The permission was revoked' } as const
 const goodbyeMs = 1_000
 
-/** Upgrades of the listening server become requests of the app. */
+/** Passes the upgrades of the listening server to the app as requests. */
 export function takeUpgrades(app: FastifyInstance, isAllowed: (request: http.IncomingMessage) => boolean): void {
   app.server.on('upgrade', (request: http.IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy())
@@ -72,10 +53,10 @@ export function takeUpgrades(app: FastifyInstance, isAllowed: (request: http.Inc
     offers.set(request, { socket, head })
     const response = new http.ServerResponse(request)
     response.assignSocket(socket as never)
-    // Whatever is answered in place of the upgrade is the last thing on this connection.
+    // A refusal ends the connection.
     response.shouldKeepAlive = false
     response.setHeader(upgradeHeader, 'received')
-    // A client that keeps its side open does not keep the connection.
+    // Also if the client keeps its side open.
     response.on('finish', () => (socket as Socket).destroySoon())
     app.routing(request, response)
   })
@@ -86,16 +67,16 @@ const needsUpgrade = (): ApiError =>
     hint: 'Use svc3 vm ssh, svc3 vm vnc or the console',
   })
 
-/** The connection is the handler's from here on: as long as its caller may have it. */
+/** Hands the connection to the handler, and ends it when its caller loses the permission. */
 export async function upgradeConnection(
   operation: Operation,
   request: FastifyRequest,
   reply: FastifyReply,
-  handler: (signal: AbortSignal) => Accept | AcceptMessages | Promise<Accept | AcceptMessages>,
+  handler: (signal: AbortSignal) => Accept | Promise<Accept>,
   services: StreamServices,
 ): Promise<void> {
   const offer = offers.get(request.raw)
-  // Before anything is dialled: what cannot become a WebSocket is refused as every other bad request is.
+  // Refused before the handler dials a node.
   if (!offer || !isHandshake(request.raw)) throw needsUpgrade()
   refuseWhenStopping(services.stopping)
   const caller = admitStream(operation, request, services)
@@ -108,21 +89,19 @@ export async function upgradeConnection(
   socket.once('close', accept.drop)
   sockets.handleUpgrade(request.raw, socket, offer.head, (open) => {
     socket.off('close', accept.drop)
-    const isWatched = 'takeMessages' in accept
-    watchOver(open, { operation, request, services, caller, isWatched })
-    if (isWatched) listen(open, socket, accept)
-    else accept.take(streamOf(open, accept.isFramed === true))
+    watchOver(open, { operation, request, services, caller, hasHeartbeats: accept.hasHeartbeats === true })
+    accept.take(streamOf(open, accept.isFramed === true))
   })
 }
 
-/** The signal aborts when the other side gives up: it says nothing before it is answered, so that all there is to read is its end. */
+/** The signal aborts when the client gives up. A client sends nothing before the response, so all there is to read is the end. */
 async function whileThere<T>(socket: Duplex, work: (signal: AbortSignal) => T | Promise<T>): Promise<T> {
   const leaving = new AbortController()
   const leave = (): void => leaving.abort()
   const look = (): void => {
     if (socket.readableLength === 0) leave()
   }
-  // It may have left while its token was checked.
+  // The client may have left while its token was checked.
   if (!socket.readable) leave()
   socket.on('readable', look).on('close', leave)
   try {
@@ -132,7 +111,7 @@ async function whileThere<T>(socket: Duplex, work: (signal: AbortSignal) => T | 
   }
 }
 
-/** A WebSocket to another server, over a connection that was judged. Rejects when it is refused. */
+/** Opens a WebSocket to another server over an authenticated connection. Rejects if the server refuses. */
 export function dialServer(socket: Duplex, path: string, token: string): Promise<Duplex> {
   return new Promise((resolve, reject) => {
     const open = new WebSocket(`ws://server${path}`, {
@@ -153,7 +132,7 @@ export function dialServer(socket: Duplex, path: string, token: string): Promise
 const isHandshake = ({ headers }: http.IncomingMessage): boolean =>
   headers['sec-websocket-version'] === '13' && /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '')
 
-/** What is sent waits until the one before has left: whoever reads slowly is written to slowly. */
+/** Each message waits until the one before has been sent, so a slow reader slows the writer down. */
 function streamOf(socket: WebSocket, isFramed: boolean): Duplex {
   const stream = createWebSocketStream(socket, {
     allowHalfOpen: false,
@@ -163,33 +142,19 @@ function streamOf(socket: WebSocket, isFramed: boolean): Duplex {
   return stream
 }
 
-function listen(open: WebSocket, socket: Duplex, { takeMessages }: AcceptMessages): void {
-  const end = (): void => open.terminate()
-  const { received, drained, closed } = takeMessages({
-    send(text) {
-      open.send(text)
-      return !socket.writableNeedDrain
-    },
-    pause: () => open.pause(),
-    resume: () => open.resume(),
-    end,
-  })
-  open.on('message', (data, isBinary) => received(isBinary ? undefined : String(data)))
-  open.on('error', end)
-  open.once('close', closed)
-  socket.on('drain', drained)
-}
-
-interface Watched {
+interface WatchedConnection {
   readonly operation: Operation
   readonly request: FastifyRequest
   readonly services: StreamServices
   readonly caller: string
-  readonly isWatched: boolean
+  readonly hasHeartbeats: boolean
 }
 
-/** Ends it when its token or role ends, when the peer vanished, and when the service stops. */
-function watchOver(socket: WebSocket, { operation, request, services, caller, isWatched }: Watched): void {
+/** Ends the connection when its token or role ends, when the peer vanished, and when the service stops. */
+function watchOver(
+  socket: WebSocket,
+  { operation, request, services, caller, hasHeartbeats }: WatchedConnection,
+): void {
   const { watches } = services.metrics
   const end = (): void => socket.terminate()
   const recheck = setInterval(
@@ -200,14 +165,14 @@ function watchOver(socket: WebSocket, { operation, request, services, caller, is
       socket.close(lostCodes[lost], lostTexts[lost])
       setTimeout(end, goodbyeMs).unref()
     },
-    isWatched ? watchedRecheckMs : recheckMs,
+    hasHeartbeats ? agentRecheckMs : recheckMs,
   ).unref()
   watches.enter(caller)
   socket.once('close', () => {
     clearInterval(recheck)
     watches.leave(caller)
   })
-  if (isWatched) return
+  if (hasHeartbeats) return
   let isAlive = true
   socket.on('pong', () => {
     isAlive = true

@@ -8,7 +8,7 @@ import { lateDeployment, removeVm } from '../../store/records/vms.ts'
 import type { Entry } from '../../store/store.ts'
 import { WaitedTooLong, type Waits } from '../nodes/waits.ts'
 import { nodesIn } from './deployment.ts'
-import { type InterruptionServices, interruptionsOf, throwIfInterrupted } from './interruption.ts'
+import { type InterruptionServices, interruptionOf, throwIfInterrupted } from './interruption.ts'
 
 const kind = 'vms'
 
@@ -43,7 +43,7 @@ export async function awaitDeployment(
         if (unfit !== undefined) throw fitsNowhere(services.collections, value, unfit)
         return undefined
       },
-      { ms: timeoutMs, interruptions: interruptionsOf(services), signal: expedite },
+      { ms: timeoutMs, signal: interruptionOf(services, expedite) },
     )
     if (running) return running
   } catch (error) {

@@ -12,8 +12,9 @@ export interface InterruptionServices {
 
 type NamedVm = Pick<VmRecord, 'name' | 'namespace'>
 
-export const interruptionsOf = ({ ending, staleness }: InterruptionServices): AbortSignal[] =>
-  staleness ? [ending, staleness.lost] : [ending]
+/** `also`: a signal of the caller. */
+export const interruptionOf = ({ ending, staleness }: InterruptionServices, also?: AbortSignal): AbortSignal =>
+  AbortSignal.any([ending, ...(staleness ? [staleness.lost] : []), ...(also ? [also] : [])])
 
 export function throwIfInterrupted({ ending, staleness }: InterruptionServices, vm: NamedVm): void {
   if (ending.aborted) throw restarting(vm)

@@ -2,8 +2,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type * as api from '../../../api/nodes/agent-connection.ts'
 import { refuseWhenStopping } from '../../http/drain.ts'
+import { openAgentConnection } from '../../nodes/agent-connections.ts'
 import { type GreetingServices, prepareHello } from '../../nodes/greeting.ts'
-import { openKept } from '../../nodes/kept-connections.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import type { Operations } from '../../operations/invoke.ts'
 import { type LineCallServices, LineCalls } from '../../operations/line-calls.ts'
@@ -31,7 +31,7 @@ export function agentConnection(services: ConnectionServices, operations: () => 
         lost = staleness.lost
         lost.addEventListener('abort', dropAll, { once: true })
       }
-      return openKept({ fleet, node, hello, take: (line, send) => calls.take(line, principal, send) })
+      return openAgentConnection({ fleet, node, hello, take: (line, send) => calls.take(line, principal, send) })
     },
   }
 }

@@ -28,7 +28,7 @@ import { type AwaitServices, awaitDeployment } from '../../vms/await-deployment.
 import { pinnedAnew } from '../../vms/base-image.ts'
 import { requestCommit, requestSave } from '../../vms/captures.ts'
 import { createVm, type DeployServices } from '../../vms/deployment.ts'
-import { interruptionsOf, throwIfInterrupted } from '../../vms/interruption.ts'
+import { interruptionOf, throwIfInterrupted } from '../../vms/interruption.ts'
 import { timeoutMsOf } from '../../vms/planned-vm.ts'
 import { assertMay } from '../../vms/refusals.ts'
 import { checkSize, resizeNote } from '../../vms/sizes.ts'
@@ -92,7 +92,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       return entry.value.observed.generation >= desired.generation ? entry : undefined
     }
     try {
-      const entry = await waits.until(key, look, { ms: actionTimeoutMs, interruptions: interruptionsOf(services) })
+      const entry = await waits.until(key, look, { ms: actionTimeoutMs, signal: interruptionOf(services) })
       const { problem } = entry.value.observed
       if (problem === undefined) return entry
       throw new ApiError('InternalError', `VM ${name}: ${action} failed. ${problem}`, {
@@ -116,7 +116,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
     const isGone = (left: Entry<VmRecord> | undefined): true | undefined =>
       left?.value.uid === value.uid ? undefined : true
     try {
-      await waits.until(key, isGone, { ms: deleteTimeoutMs, interruptions: interruptionsOf(services) })
+      await waits.until(key, isGone, { ms: deleteTimeoutMs, signal: interruptionOf(services) })
     } catch {
       throwIfInterrupted(services, value)
       const saving = collections.vms.at(key)?.value.captures?.map(destinationOf) ?? []

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
+import { Duplex } from 'node:stream'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import WebSocket from 'ws'
@@ -12,8 +13,8 @@ import { addImage, startNode, startScheduler } from '../../../test/support/stand
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import type { AgentAnswer } from '../../api/nodes/agent-connection.ts'
+import { openAgentConnection } from './agent-connections.ts'
 import { Fleet, heartbeatSeconds } from './fleet.ts'
-import { openKept } from './kept-connections.ts'
 
 const vms = '/api/v1/namespaces/svc-default/vms'
 const path = '/api/v1/agent/connection'
@@ -246,8 +247,8 @@ describe('a connection that an agent keeps', () => {
 function stalled(count: number) {
   const fleet = new Fleet()
   const sends: ((answer: string) => void)[] = []
-  const seen = { isReading: true, isOpen: true }
-  const accept = openKept({
+  const socket = new Duplex({ objectMode: true, writableHighWaterMark: 1, read() {}, write: () => undefined })
+  const accept = openAgentConnection({
     fleet,
     node: 'node-1',
     hello: () => ({ type: 'PING' }),
@@ -256,34 +257,25 @@ function stalled(count: number) {
       return new Promise(() => undefined)
     },
   })
-  const { received } = accept.takeMessages({
-    send: () => false,
-    pause: () => {
-      seen.isReading = false
-    },
-    resume: () => undefined,
-    end: () => {
-      seen.isOpen = false
-    },
-  })
-  for (let id = 0; id < count; id++) received(line(id, 'noteAgent'))
-  return { fleet, sends, seen }
+  accept.take(socket)
+  for (let id = 0; id < count; id++) socket.emit('data', line(id, 'noteAgent'))
+  return { fleet, sends, socket }
 }
 
-it('an agent with too many calls under way is not read from', () => {
+it('the connection of an agent with too many calls in progress is paused', () => {
   const few = stalled(31)
   const many = stalled(32)
-  assert.deepEqual([few.seen.isReading, many.seen.isReading], [true, false])
-  for (const { fleet } of [few, many]) fleet.close()
+  assert.deepEqual([few.socket.isPaused(), many.socket.isPaused()], [false, true])
+  for (const { fleet } of [few, many]) fleet.dropAll()
 })
 
 it('an agent that does not read its answers is cut off', async () => {
-  const { fleet, sends, seen } = stalled(1)
+  const { fleet, sends, socket } = stalled(1)
   await turn()
   const [send = () => undefined] = sends
   for (let count = 0; count < 1_000; count++) send('answer\n')
-  assert.ok(seen.isOpen)
+  assert.ok(!socket.destroyed)
   send('answer\n')
-  assert.ok(!seen.isOpen && !fleet.isOpen('node-1'))
-  fleet.close()
+  assert.ok(socket.destroyed && !fleet.isOpen('node-1'))
+  fleet.dropAll()
 })
