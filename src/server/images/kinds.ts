@@ -1,13 +1,12 @@
 // The kinds image and ISO, for code that treats both alike.
-
 import { type ImageContents, openImageContents } from './contents.ts'
-import { amongServers, type ImageServices, ImageStore } from './store.ts'
+import { amongServers, type ImageServices, ImageStore, type ImageStoreParts } from './store.ts'
 import type { ImageUses } from './uses.ts'
 
 export interface ImageKindParts {
   readonly noun: 'images' | 'isos'
   readonly store: ImageStore
-  /** Makes content of a file, and takes it. */
+  /** Stores a file as content. Consumes the file. */
   readonly take: ImageContents['importDisc']
   readonly contents: ImageContents
 }
@@ -23,17 +22,14 @@ export function imageKinds(services: KindServices): Readonly<Record<'image' | 'i
   const images = { noun: 'images', word: 'image', command: 'image', collection: collections.images } as const
   const isos = { noun: 'isos', word: 'ISO', command: 'iso', collection: collections.isos } as const
   return {
-    image: {
-      noun: 'images',
-      store: new ImageStore({ ...among, ...images, uses: imageUses, contents }),
-      take: contents.importDisk,
-      contents,
-    },
-    iso: {
-      noun: 'isos',
-      store: new ImageStore({ ...among, ...isos, uses: isoUses, contents }),
-      take: contents.importDisc,
-      contents,
-    },
+    image: kindOf({ ...among, ...images, uses: imageUses, contents }, contents.importDisk),
+    iso: kindOf({ ...among, ...isos, uses: isoUses, contents }, contents.importDisc),
   }
 }
+
+const kindOf = (parts: ImageStoreParts, take: ImageKindParts['take']): ImageKindParts => ({
+  noun: parts.noun,
+  store: new ImageStore(parts),
+  take,
+  contents: parts.contents,
+})

@@ -37,7 +37,7 @@ interface ImageKind {
   readonly command: 'image' | 'iso'
 }
 
-interface ImageStoreParts extends ImageKind {
+export interface ImageStoreParts extends ImageKind {
   readonly collection: Collection<ImageRecord>
   readonly uses: ImageUses
   readonly contents: ImageContents

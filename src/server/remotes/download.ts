@@ -1,14 +1,12 @@
 // Downloads the file of a remote item to disk by ranges, resumes after a restart, and verifies it at the end. The size
 // of the file is the only progress state.
-import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { writeSparse } from '../../images/content/sparse-write.ts'
 import { DiskFullError, explainFull, roomOn } from '../../images/content/temporary-files.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { backOff, wait, waitingText } from '../../rules/retry.ts'
+import { digestOf, writePieces } from '../transfer/write-pieces.ts'
 import { RemoteError } from './http.ts'
 
 interface Wanted {
@@ -17,15 +15,15 @@ interface Wanted {
   readonly sha256: string
 }
 
-interface Opened {
-  /** Where the bytes begin: as asked, or 0 where the remote knows no ranges. */
+interface OpenedFile {
+  /** The requested offset, or 0 if the remote does not support ranges. */
   readonly start: number
   readonly pieces: AsyncIterable<Buffer>
 }
 
 interface DownloadOptions {
   readonly signal: AbortSignal
-  open(start: number, signal: AbortSignal): Promise<Opened>
+  open(start: number, signal: AbortSignal): Promise<OpenedFile>
   progress(bytes: number): void
   /** Nothing comes, and why. */
   waits(reason: string): void
@@ -79,31 +77,18 @@ async function complete(
 
 async function append(
   handle: fs.FileHandle,
-  { start, pieces }: Opened,
+  { start, pieces }: OpenedFile,
   bytes: number,
   progress: (bytes: number) => void,
 ): Promise<void> {
-  let at = start
   await handle.truncate(start)
-  try {
-    for await (const piece of pieces) {
-      if (at + piece.length > bytes) throw new RemoteError('The file is larger than the remote announced', false)
-      await writeSparse(handle, piece, at)
-      at += piece.length
-      progress(at)
-      if (at > bytes / 2) failpoint('pull.half')
-    }
-  } finally {
-    await handle.truncate(at)
-  }
+  await writePieces(handle, pieces, start, (end) => {
+    if (end > bytes) throw new RemoteError('The file is larger than the remote announced', false)
+    progress(end)
+    if (end > bytes / 2) failpoint('pull.half')
+  })
 }
 
 async function checkRoom(folder: string, bytes: number): Promise<void> {
   if (bytes > (await roomOn(folder))) throw new DiskFullError('the server', undefined)
-}
-
-async function digestOf(file: string, signal: AbortSignal): Promise<string> {
-  const hash = createHash('sha256')
-  for await (const piece of createReadStream(file, { highWaterMark: 2 ** 20, signal })) hash.update(piece as Buffer)
-  return hash.digest('hex')
 }

@@ -15,7 +15,6 @@ import { type Clock, timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
 import { isImageName } from '../../rules/image-names.ts'
-import type { Caller } from '../../rules/ownership.ts'
 import { diskSize } from '../../rules/sizes.ts'
 import type { ImageRecord, PullRecord, RegistryPull, RemotePull } from '../../store/records/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'
@@ -23,7 +22,7 @@ import { Answer } from '../http/answer.ts'
 import type { ImportOptions } from '../images/contents.ts'
 import { type Intake, takeIn } from '../images/intake.ts'
 import { type ImageKindParts, imageKinds, type KindServices } from '../images/kinds.ts'
-import type { NewImage } from '../images/store.ts'
+import type { NewImage, RequestContext } from '../images/store.ts'
 import type { Uploads } from '../transfer/uploads.ts'
 import { RemoteError } from './http.ts'
 import type { RegistryServices } from './registries.ts'
@@ -48,14 +47,11 @@ interface PullServices extends KindServices, Omit<BeginPullServices, 'collection
 
 interface PullRequest {
   readonly kind: RemoteKind
-  /** As the list of remote ones has it. */
+  /** The name in the list of remote images, or a reference of a registry. */
   readonly wanted: string
-  readonly name?: string | undefined
-  readonly description?: string | undefined
-  readonly namespace: string
-  readonly caller: Caller
-  readonly now: Date
-  readonly requestKey: string | undefined
+  readonly name?: string
+  readonly description?: string
+  readonly context: RequestContext
 }
 
 export async function listOffers(services: OfferServices, kind: RemoteKind): Promise<t.Static<typeof RemoteItems>> {
@@ -76,19 +72,16 @@ export async function beginPull(
   { store }: ImageKindParts,
   request: PullRequest,
 ): Promise<Answer<Image>> {
-  const { kind, wanted, namespace, caller, now, requestKey } = request
-  if (request.name !== undefined) store.refuse(store.nameProblems(request.name), request.name, requestKey)
+  const { kind, wanted, context } = request
+  if (request.name !== undefined) store.refuse(store.nameProblems(request.name), request.name, context.requestKey)
   const isReference = kind === 'image' && isFromRegistry(services, wanted)
   const found = isReference
-    ? await registryPullOf(services, wanted, namespace)
+    ? await registryPullOf(services, wanted, context.namespace)
     : await remotePullOf(services, kind, wanted)
   const { name = found.name, description = found.description } = request
   if (!isImageName(name)) throw nameless(name)
-  const { entry, isRepeated } = await store.create(
-    { ...found, name, description },
-    { namespace, caller, now, requestKey },
-  )
-  return new Answer(202, store.shown(entry, caller), isRepeated)
+  const { entry, isRepeated } = await store.create({ ...found, name, description }, context)
+  return new Answer(202, store.shown(entry, context.caller), isRepeated)
 }
 
 async function remotePullOf({ remotes, ending }: OfferServices, kind: RemoteKind, wanted: string): Promise<NewImage> {

@@ -1,16 +1,15 @@
 // Resumable uploads on the server's disk: a small file with the metadata, and one with the bytes so far, whose size is
 // the progress. Nothing else is state, so a killed server resumes with what it finds.
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { UploadInput } from '../../api/images/uploads.ts'
-import { writeSparse } from '../../images/content/sparse-write.ts'
 import { DiskFullError, explainFull, ifAbsent, roomOn } from '../../images/content/temporary-files.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { hasExpired } from '../../rules/retention.ts'
+import { writePieces } from './write-pieces.ts'
 
 /** What is written down. */
 export interface PartialUpload extends UploadInput {
@@ -93,26 +92,14 @@ export class PartialUploads {
 
   async #append({ id, size }: PartialUpload, offset: number, pieces: AsyncIterable<Buffer>): Promise<number> {
     await using handle = await fs.open(this.file(id), fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600)
-    let at = offset
     try {
-      for await (const piece of pieces) {
-        if (at + piece.length > size) throw new RangeError('more bytes than announced')
-        await writeSparse(handle, piece, at)
-        at += piece.length
-        if (at > size / 2) failpoint('upload.half')
-      }
+      return await writePieces(handle, pieces, offset, (end) => {
+        if (end > size) throw new RangeError('more bytes than announced')
+        if (end > size / 2) failpoint('upload.half')
+      })
     } finally {
-      await handle.truncate(at)
       await handle.sync()
     }
-    return at
-  }
-
-  async digest(id: string, signal: AbortSignal): Promise<string> {
-    const hash = createHash('sha256')
-    const pieces = createReadStream(this.file(id), { highWaterMark: 2 ** 20, signal })
-    for await (const piece of pieces) hash.update(piece as Buffer)
-    return hash.digest('hex')
   }
 
   /** Nothing but the note is left of it. */

@@ -4,7 +4,6 @@ import fs from 'node:fs/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, badRequest } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
-import { writeSparse } from '../../images/content/sparse-write.ts'
 import {
   DiskFullError,
   explainFull,
@@ -16,6 +15,7 @@ import { largestDiskBytes, sizeText } from '../../rules/sizes.ts'
 import { fieldTooLong, refusalOfForm, twice } from './multipart.ts'
 import type { Incoming } from './partial-uploads.ts'
 import { isExpecting } from './request-timeout.ts'
+import { writePieces } from './write-pieces.ts'
 
 /** What comes with a file: in the query, or as fields of the form, before the file or after it. */
 export interface UploadFields {
@@ -192,20 +192,10 @@ async function receiveForm(
   )
 }
 
-/** Returns how many bytes came. Where they are zero, the file has a hole. */
+/** Returns the size of the file. */
 async function writeTo(file: string, source: AsyncIterable<Buffer>): Promise<number> {
-  const handle = await fs.open(file, 'wx', 0o600)
-  try {
-    let at = 0
-    for await (const piece of source) {
-      await writeSparse(handle, piece, at)
-      at += piece.length
-    }
-    await handle.truncate(at)
-    return at
-  } finally {
-    await handle.close()
-  }
+  await using handle = await fs.open(file, 'wx', 0o600)
+  return await writePieces(handle, source)
 }
 
 /** What surely does not fit is refused before it is sent. */

@@ -16,7 +16,8 @@ import type { HandlersOf } from '../../operations/handlers.ts'
 const noun = 'images'
 
 export function images(services: KindServices & UploadServices & { readonly roles: Roles }): HandlersOf<typeof api> {
-  const { store, contents, take } = imageKinds(services).image
+  const kind = imageKinds(services).image
+  const { store, contents } = kind
   const by = (principal: Principal): Caller => callerOf(services.roles, principal)
 
   return {
@@ -84,13 +85,7 @@ export function images(services: KindServices & UploadServices & { readonly role
     downloadImage: ({ params: { image }, query: { format } }) => store.download(image, format),
 
     uploadImage: ({ params: { namespace }, upload, principal, now, requestKey }) =>
-      receiveImage(services, {
-        store,
-        upload,
-        noun,
-        asked: { namespace, caller: by(principal), now, requestKey },
-        take,
-      }),
+      receiveImage(services, kind, upload, { namespace, caller: by(principal), now, requestKey }),
   }
 }
 

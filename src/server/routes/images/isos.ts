@@ -9,10 +9,9 @@ import { receiveImage, type UploadServices } from '../../images/uploads.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import { newName } from './images.ts'
 
-const noun = 'isos'
-
 export function isos(services: KindServices & UploadServices & { readonly roles: Roles }): HandlersOf<typeof api> {
-  const { store, take } = imageKinds(services).iso
+  const kind = imageKinds(services).iso
+  const { store } = kind
   const by = (principal: Principal): Caller => callerOf(services.roles, principal)
 
   return {
@@ -35,12 +34,6 @@ export function isos(services: KindServices & UploadServices & { readonly roles:
     downloadIso: ({ params: { iso } }) => store.download(iso),
 
     uploadIso: ({ params: { namespace }, upload, principal, now, requestKey }) =>
-      receiveImage(services, {
-        store,
-        upload,
-        noun,
-        asked: { namespace, caller: by(principal), now, requestKey },
-        take,
-      }),
+      receiveImage(services, kind, upload, { namespace, caller: by(principal), now, requestKey }),
   }
 }

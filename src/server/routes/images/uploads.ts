@@ -14,12 +14,12 @@ import { expiryOf } from '../../../rules/retention.ts'
 import { isReady } from '../../../store/records/fleet-records.ts'
 import { type ForwardServices, leavePlace, takePlace } from '../../cluster/forward-request.ts'
 import { Answer } from '../../http/answer.ts'
-import { intakeError, takeIn } from '../../images/intake.ts'
 import { imageKinds, type KindServices } from '../../images/kinds.ts'
-import { problemsOf, type UploadServices } from '../../images/uploads.ts'
+import { makeImage, problemsOf, type UploadServices } from '../../images/uploads.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import { type PartialUpload, PartialUploads } from '../../transfer/partial-uploads.ts'
 import { diskFull } from '../../transfer/uploads.ts'
+import { digestOf } from '../../transfer/write-pieces.ts'
 
 const noun = 'uploads'
 
@@ -49,13 +49,25 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
   })
 
   async function finish(upload: PartialUpload, caller: Caller, now: Date, sha256: string | undefined) {
-    const { id, kind, name, size, type = 'amd64', firmware, os, description = '', namespace } = upload
-    const { store, noun: made, take } = kinds[kind]
+    const { id, name, size, namespace } = upload
+    const kind = kinds[upload.kind]
+    const { store } = kind
     const requestKey = `upload ${id}`
-    const asked = { namespace, caller, now, requestKey }
     const before = upload.isDone ? store.existing(name) : undefined
     if (before?.value.requestKey === requestKey && isReady(before.value))
       return new Answer(201, store.shown(before, caller), true)
+    await checkReceived(upload, sha256)
+    failpoint('upload.received')
+    const made = await makeImage(services, kind, {
+      image: { ...upload, bytes: size, source: 'upload' },
+      context: { namespace, caller, now, requestKey },
+      take: (options) => takeLinked(id, (file) => kind.take(file, options)),
+    })
+    if (!(made instanceof Answer)) await partialUploads.finish(upload)
+    return made
+  }
+
+  async function checkReceived({ id, size }: PartialUpload, sha256: string | undefined): Promise<void> {
     const offset = await partialUploads.offset(id)
     if (offset !== size)
       throw new ApiError('Conflict', `Upload is incomplete: ${offset} of ${size} bytes received`, {
@@ -63,49 +75,22 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
         name: id,
         hint: 'Send the rest first',
       })
-    if (sha256 !== undefined && (await partialUploads.digest(id, ending)) !== sha256) {
-      await partialUploads.remove(id)
-      const message = 'sha256 does not match the received data'
-      throw invalid(noun, [invalidField('sha256', message)], 'Upload the file again')
-    }
-    failpoint('upload.received')
-    const { entry, isRepeated } = await store.create(
-      {
-        name,
-        description,
-        architecture: type,
-        ...(kind === 'image' && os !== undefined && { os }),
-        sizeBytes: size,
-        state: 'Updating',
-        progress: { percent: 0, bytes: 0 },
-        source: 'upload',
-        sourceType: 'userUpload',
-      },
-      asked,
-    )
-    if (isRepeated) return new Answer(201, store.shown(entry, caller), true)
-    // Works on a second link to the file, so that the upload is still complete if this is interrupted.
+    if (sha256 === undefined || (await digestOf(partialUploads.file(id), ending)) === sha256) return
+    await partialUploads.remove(id)
+    const message = 'sha256 does not match the received data'
+    throw invalid(noun, [invalidField('sha256', message)], 'Upload the file again')
+  }
+
+  /** Works on a second link to the file, so that the upload is still complete after an interruption. */
+  async function takeLinked<T>(id: string, take: (file: string) => Promise<T>): Promise<T> {
     const file = await temporaryName(temporary.folder)
     try {
-      failpoint('upload.recorded')
-      using _ = temporary.hold()
       await fs.link(partialUploads.file(id), file)
-      const stored = (): void => failpoint('upload.stored')
-      const ready = await takeIn(services, {
-        store,
-        entry,
-        firmware,
-        signal: ending,
-        stored,
-        take: (options) => take(file, options),
-      })
-      await partialUploads.finish(upload)
-      return store.shown(ready, caller)
+      return await take(file)
     } catch (error) {
-      await store.forget(entry)
       // The data is useless, or fills the disk so that nothing else can be written.
       if (error instanceof BadDiskError || error instanceof DiskFullError) await partialUploads.remove(id)
-      throw intakeError(error, made, ending)
+      throw error
     } finally {
       await fs.rm(file, { force: true })
     }

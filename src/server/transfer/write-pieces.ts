@@ -1,0 +1,35 @@
+// Writes what arrives in pieces to a file, and reads it again to verify it.
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
+import { writeSparse } from '../../images/content/sparse-write.ts'
+
+/**
+ * Writes from offset `start` on, with holes for zeros, and returns where the file ends now. `check` is called before each
+ * piece with the offset after it, and ends the writing by throwing. The pieces before that stay.
+ */
+export async function writePieces(
+  file: FileHandle,
+  pieces: AsyncIterable<Buffer>,
+  start = 0,
+  check?: (end: number) => void,
+): Promise<number> {
+  let at = start
+  try {
+    for await (const piece of pieces) {
+      check?.(at + piece.length)
+      await writeSparse(file, piece, at)
+      at += piece.length
+    }
+  } finally {
+    await file.truncate(at)
+  }
+  return at
+}
+
+/** The SHA-256 of a file in hexadecimal. */
+export async function digestOf(file: string, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const piece of createReadStream(file, { highWaterMark: 2 ** 20, signal })) hash.update(piece as Buffer)
+  return hash.digest('hex')
+}
