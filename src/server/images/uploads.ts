@@ -44,7 +44,7 @@ export async function receiveImage(
   failpoint('upload.received')
   const source = fileName === undefined ? 'upload' : nameOfFile(fileName).slice(0, 256)
   const image = { ...fields, name, bytes, source }
-  return makeImage(services, kind, { image, context, left, take: (options) => take(file, options) })
+  return await makeImage(services, kind, { image, context, left, take: (options) => take(file, options) })
 }
 
 interface UploadedImage {

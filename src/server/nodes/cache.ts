@@ -1,8 +1,8 @@
-// The image cache in a node's record: the desired images sent to its agent, the status from its reports, and how both
-// are shown.
-
+// The image cache of a node. Its record has the desired images (`pins`) and those to delete (`drops`), which are sent to
+// its agent; the agent's reports have the status.
 import type { CachedCopy, CachedImage, DesiredCache, NodeCache as ShownCache } from '../../api/images/image-cache.ts'
 import type { NodeReport } from '../../api/nodes/node-report.ts'
+import { defined } from '../../platform/defined.ts'
 import { diskSize, roughSize } from '../../rules/sizes.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import {
@@ -12,7 +12,7 @@ import {
   type NodeRecord,
 } from '../../store/records/fleet-records.ts'
 import { isOnNode } from '../../store/records/node-vms.ts'
-import type { Entry } from '../../store/store.ts'
+import type { Change, Entry } from '../../store/store.ts'
 import { type Listing, listing } from '../lists/listing.ts'
 import type { Fleet } from './fleet.ts'
 
@@ -20,43 +20,36 @@ type Records = Pick<Collections, 'nodes' | 'images' | 'nodeVms'>
 
 export const noCache: NodeCacheRecord = { pins: {}, drops: [] }
 
-/** The desired images sent to a node's agent. One that does not exist, or has no content yet, is left out. */
+/** What a node's agent is sent, without images that do not exist or have no content yet. */
 export function desiredCache({ images: known }: Pick<Records, 'images'>, node: NodeRecord | undefined): DesiredCache {
   const { pins, drops } = node?.cache ?? noCache
   const images = Object.keys(pins).flatMap((name) => {
     const image = known.get('', name)?.value
     if (!image || cacheKeyOf(image) === undefined) return []
     const { recipe, content } = image
-    return [{ name, ...(recipe !== undefined && { recipe }), ...(content !== undefined && { content }) }]
+    return [{ name, ...defined({ recipe, content }) }]
   })
   return { images, drops: [...drops] }
 }
 
-/** Follows the records: agents are notified of every change. Returns how to stop. */
+/** Sends agents every change of their desired images. Returns how to stop. */
 export function sendCaches(collections: Records, fleet: Fleet): () => void {
-  const tell = (node: NodeRecord): void => {
+  const send = (node: NodeRecord): void => {
     if (fleet.isOpen(node.name)) fleet.sendCache(node.name, desiredCache(collections, node))
   }
   const stopNodes = collections.nodes.view.subscribe((changes) => {
     for (const change of changes) {
       const after = change.type === 'put' ? change.entry.value : undefined
       if (after && after.cache !== change.previous?.value.cache && !isSame(after.cache, change.previous?.value.cache))
-        tell(after)
+        send(after)
     }
   })
-  // A commit: nodes with the image desired are to get the new content.
+  // After a commit, nodes that should have the image get its new content.
   const stopImages = collections.images.view.subscribe((changes) => {
-    const changed = new Set<string>()
-    for (const change of changes) {
-      const before = change.previous?.value
-      const after = change.type === 'put' ? change.entry.value : undefined
-      const isOther = (before && cacheKeyOf(before)) !== (after && cacheKeyOf(after))
-      const name = (after ?? before)?.name
-      if (isOther && name !== undefined) changed.add(name)
-    }
+    const changed = new Set(withOtherContent(changes).map(({ name }) => name))
     if (changed.size === 0) return
     for (const { value } of collections.nodes.view.range())
-      if (Object.keys(value.cache?.pins ?? {}).some((name) => changed.has(name))) tell(value)
+      if (Object.keys(value.cache?.pins ?? {}).some((name) => changed.has(name))) send(value)
   })
   return () => {
     stopNodes()
@@ -64,10 +57,19 @@ export function sendCaches(collections: Records, fleet: Fleet): () => void {
   }
 }
 
+/** The images whose content changed, as they were and as they are now. */
+const withOtherContent = (changes: readonly Change<ImageRecord>[]): ImageRecord[] =>
+  changes.flatMap((change) => {
+    const before = change.previous?.value
+    const after = change.type === 'put' ? change.entry.value : undefined
+    if ((before && cacheKeyOf(before)) === (after && cacheKeyOf(after))) return []
+    return [before, after].filter((image) => image !== undefined)
+  })
+
 const isSame = (one: NodeCacheRecord = noCache, other: NodeCacheRecord = noCache): boolean =>
   JSON.stringify(one) === JSON.stringify(other)
 
-/** What is left to do once a node has reported: drops that are gone go, and so do pins of images that are no more. */
+/** Removes drops that the node has carried out, and pins of images that were deleted. */
 export function settledCache(
   collections: Records,
   record: NodeRecord,
@@ -83,7 +85,7 @@ export function settledCache(
   return isUnchanged ? cache : { pins: Object.fromEntries(pins), drops }
 }
 
-/** VMs that the node has, with the copies that they need there. */
+/** The VMs on a node, each with the key of the image copy that it needs. */
 export function vmsOn({ nodeVms, images }: Records, { name: node, report }: NodeRecord): { vm: string; key: string }[] {
   return [...nodeVms.on(node)].flatMap(({ value: record }) => {
     if (!isOnNode(record)) return []
@@ -96,10 +98,9 @@ export function vmsOn({ nodeVms, images }: Records, { name: node, report }: Node
   })
 }
 
-/** An image, as far as copies of it go. */
 export type Cacheable = Pick<ImageRecord, 'name' | 'architecture' | 'sizeBytes' | 'content' | 'recipe'>
 
-/** Images that nodes have pulled from registries: the cluster has no record of them. */
+/** Images that nodes have pulled from registries. The cluster has no records of them. */
 export function pulledOn(nodes: readonly NodeRecord[]): Cacheable[] {
   const found = new Map<string, Cacheable>()
   for (const { report } of nodes)
@@ -111,7 +112,7 @@ export function pulledOn(nodes: readonly NodeRecord[]): Cacheable[] {
   return [...found.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1))
 }
 
-/** The state of an image on a node; undefined where it is neither present nor desired. */
+/** The state of an image on a node. Undefined if it is neither present nor desired. */
 export function copyOn(node: NodeRecord, image: Cacheable): CachedCopy | undefined {
   const key = cacheKeyOf(image)
   const pinned = Object.hasOwn(node.cache?.pins ?? {}, image.name)
@@ -138,7 +139,7 @@ export function cachedImage(image: Cacheable, nodes: readonly NodeRecord[]): Cac
   }
 }
 
-/** The nodes of a namespace with what each has: when its report changes, and when an image of it becomes another one. */
+/** The nodes of a namespace with their images. An item changes with the report of its node and the content of its images. */
 export function listedCaches({ nodes, images }: Records, namespace: string): Listing<ShownCache> {
   const item = ({ value, rev }: Entry<NodeRecord>): ShownCache => {
     const known: Cacheable[] = images.view.range().map((image) => image.value)
@@ -155,17 +156,9 @@ export function listedCaches({ nodes, images }: Records, namespace: string): Lis
     isDerived: true,
     extraChanges: (notify) =>
       images.view.subscribe((changes) => {
-        const changed = changes.flatMap(({ previous, ...change }) => {
-          const [before, after] = [previous?.value, change.type === 'put' ? change.entry.value : undefined]
-          return (before && cacheKeyOf(before)) === (after && cacheKeyOf(after)) ? [] : [before, after]
-        })
-        const isTold = ({ value }: Entry<NodeRecord>): boolean =>
-          changed.some((image) => image !== undefined && copyOn(value, image) !== undefined)
-        const keys = nodes.view
-          .range()
-          .filter(isTold)
-          .map(({ key }) => key)
-        if (keys.length > 0) notify(keys)
+        const changed = withOtherContent(changes)
+        const entries = nodes.view.range().filter(({ value }) => changed.some((image) => copyOn(value, image)))
+        if (entries.length > 0) notify(entries.map(({ key }) => key))
       }),
   }
 }

@@ -7,6 +7,8 @@ import type * as t from 'typebox'
 import { ApiError, badRequest } from '../../api/errors.ts'
 import type { RemoteItems } from '../../api/images/image-operations.ts'
 import type { Image } from '../../api/images/images.ts'
+import type { Principal } from '../../auth/principal.ts'
+import { callerOf, type Roles } from '../../auth/roles.ts'
 import { WrongContentError } from '../../images/content/content.ts'
 import { DiskFullError, temporaryName } from '../../images/content/temporary-files.ts'
 import { BadDiskError } from '../../images/qcow2/header.ts'
@@ -21,8 +23,8 @@ import type { Entry } from '../../store/store.ts'
 import { Answer } from '../http/answer.ts'
 import type { ImportOptions } from '../images/contents.ts'
 import { type Intake, takeIn } from '../images/intake.ts'
-import { type ImageKindParts, imageKinds, type KindServices } from '../images/kinds.ts'
-import type { NewImage, RequestContext } from '../images/store.ts'
+import { imageKinds, type KindServices } from '../images/kinds.ts'
+import type { NewImage } from '../images/store.ts'
 import type { Uploads } from '../transfer/uploads.ts'
 import { RemoteError } from './http.ts'
 import type { RegistryServices } from './registries.ts'
@@ -36,8 +38,10 @@ interface OfferServices {
   /** Aborted when pending requests have to end. */
   readonly ending: AbortSignal
 }
-export type BeginPullServices = OfferServices & RegistryServices
-interface PullServices extends KindServices, Omit<BeginPullServices, 'collections'> {
+export interface BeginPullServices extends KindServices, OfferServices, Omit<RegistryServices, 'collections'> {
+  readonly roles: Roles
+}
+interface PullServices extends KindServices, OfferServices, Omit<RegistryServices, 'collections'> {
   readonly uploads: Uploads
   /** Files that come in pieces and outlive a restart. */
   readonly partialFolder: string
@@ -45,13 +49,12 @@ interface PullServices extends KindServices, Omit<BeginPullServices, 'collection
   readonly log: Log
 }
 
-interface PullRequest {
-  readonly kind: RemoteKind
-  /** The name in the list of remote images, or a reference of a registry. */
-  readonly wanted: string
-  readonly name?: string
-  readonly description?: string
-  readonly context: RequestContext
+interface PullCall {
+  readonly namespace: string
+  readonly body: { readonly name?: string; readonly description?: string }
+  readonly principal: Principal
+  readonly now: Date
+  readonly requestKey: string | undefined
 }
 
 export async function listOffers(services: OfferServices, kind: RemoteKind): Promise<t.Static<typeof RemoteItems>> {
@@ -66,22 +69,25 @@ export async function listOffers(services: OfferServices, kind: RemoteKind): Pro
   return { items, ...(unavailable.length > 0 && { unavailable: [...unavailable] }) }
 }
 
-/** Records the pull. The controller sees it at once. */
+/** Writes the record, from which the controller pulls. `wanted`: a name of the list, or a reference of a registry. */
 export async function beginPull(
   services: BeginPullServices,
-  { store }: ImageKindParts,
-  request: PullRequest,
+  kind: RemoteKind,
+  wanted: string,
+  { namespace, body, principal, now, requestKey }: PullCall,
 ): Promise<Answer<Image>> {
-  const { kind, wanted, context } = request
-  if (request.name !== undefined) store.refuse(store.nameProblems(request.name), request.name, context.requestKey)
+  const { store } = imageKinds(services)[kind]
+  const caller = callerOf(services.roles, principal)
+  if (body.name !== undefined) store.refuse(store.nameProblems(body.name), body.name, requestKey)
   const isReference = kind === 'image' && isFromRegistry(services, wanted)
   const found = isReference
-    ? await registryPullOf(services, wanted, context.namespace)
+    ? await registryPullOf(services, wanted, namespace)
     : await remotePullOf(services, kind, wanted)
-  const { name = found.name, description = found.description } = request
+  const { name = found.name, description = found.description } = body
   if (!isImageName(name)) throw nameless(name)
+  const context = { namespace, caller, now, requestKey }
   const { entry, isRepeated } = await store.create({ ...found, name, description }, context)
-  return new Answer(202, store.shown(entry, context.caller), isRepeated)
+  return new Answer(202, store.shown(entry, caller), isRepeated)
 }
 
 async function remotePullOf({ remotes, ending }: OfferServices, kind: RemoteKind, wanted: string): Promise<NewImage> {

@@ -1,76 +1,51 @@
 // Handlers for agents: join, tokens, reports, content and tunnels.
-import { randomUUID } from 'node:crypto'
-import { ApiError, invalid, invalidField, notFound } from '../../../api/errors.ts'
+import { ApiError, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/agent.ts'
-import type { Peer, VmReport } from '../../../api/nodes/agent.ts'
+import type { VmReport } from '../../../api/nodes/agent.ts'
 import type { NodeReport } from '../../../api/nodes/node-report.ts'
 import { openServerTunnel } from '../../../api/nodes/servers.ts'
-import { type NodeKeys, parseNodeKey } from '../../../auth/node-keys.ts'
 import type { Tokens } from '../../../auth/tokens.ts'
 import type { ContentStore } from '../../../images/content/content.ts'
-import { digestPattern } from '../../../images/format/format.ts'
 import { timestamp } from '../../../platform/clock.ts'
-import { isNodeName } from '../../../rules/names.ts'
-import type { NamespaceRecord } from '../../../store/records/collections.ts'
-import type { NodeRecord } from '../../../store/records/fleet-records.ts'
 import { isFailedDeployment } from '../../../store/records/node-vms.ts'
 import { takeSlotReport } from '../../../store/records/pools.ts'
 import { releaseQuota } from '../../../store/records/quotas.ts'
 import { changeNode, changeVm, forgetVm } from '../../../store/records/vms.ts'
-import { type Entry, isFault } from '../../../store/store.ts'
-import { checkNamespace, writeInside } from '../../gate/namespace.ts'
-import { Answer } from '../../http/answer.ts'
 import type { Metrics } from '../../http/metrics.ts'
 import type { NodeAuthority } from '../../nodes/authority.ts'
 import { recordBootOrder } from '../../nodes/boot-orders.ts'
 import { settledCache } from '../../nodes/cache.ts'
-import type { ChunkHolders } from '../../nodes/chunk-holders.ts'
+import { findPeers, type PeerServices } from '../../nodes/find-peers.ts'
 import type { GreetingServices } from '../../nodes/greeting.ts'
 import { createImageFigures } from '../../nodes/image-figures.ts'
-import { badJoinToken, joinOnce } from '../../nodes/join-once.ts'
+import { type JoinServices, joinCluster } from '../../nodes/join.ts'
 import type { NodeRelay } from '../../nodes/node-relay.ts'
-import type { PeerTickets } from '../../nodes/peer-tickets.ts'
 import { mergeReport } from '../../nodes/reports.ts'
 import { pipeBoth, type Tunnels } from '../../nodes/tunnels.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
-import type { Download } from '../../transfer/downloads.ts'
+import { blobOf } from '../../transfer/blobs.ts'
 
 const kind = 'nodes'
 
-interface AgentServices extends GreetingServices {
+interface AgentServices extends GreetingServices, JoinServices, PeerServices {
   readonly content: ContentStore
   readonly nodeRelay: NodeRelay
-  readonly nodeKeys: NodeKeys
   readonly nodeAuthority: NodeAuthority
-  readonly peerTickets: PeerTickets
-  readonly chunkHolders: ChunkHolders
   readonly metrics: Pick<Metrics, 'images'>
   readonly tokens: Tokens
   readonly tunnels: Tunnels
 }
 
 export function agent(services: AgentServices): HandlersOf<typeof api> {
-  const {
-    admission,
-    collections,
-    content,
-    fleet,
-    nodeRelay,
-    presence,
-    peers,
-    nodeKeys,
-    nodeAuthority,
-    peerTickets,
-    chunkHolders,
-    metrics,
-    tokens,
-    tunnels,
-    clock,
-  } = services
-  const countImages = createImageFigures(metrics.images)
+  const { admission, collections, content, fleet, nodeRelay, presence, peers, tokens, tunnels, clock } = services
+  const countImages = createImageFigures(services.metrics.images)
+  const seen = (node: string): void => {
+    fleet.seen(node)
+    nodeRelay.seen(node)
+  }
 
-  /** Returns whether the VM is known. A report that changes nothing is not written; `removed` deletes the record. */
-  async function take(node: string, report: VmReport): Promise<boolean> {
+  /** Returns whether the VM is known. */
+  async function takeReport(node: string, report: VmReport): Promise<boolean> {
     const { namespace, name, uid } = report
     const entry = collections.vms.get(namespace, name)
     if (entry?.value.uid !== uid || entry.value.place?.node !== node)
@@ -83,82 +58,28 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       record.place?.node === node ? mergeReport(record, report, clock.now()) : undefined,
     )
     // A failed deployment that is shown until its owner deletes it uses no capacity.
-    if (merged && isFailedDeployment(merged.value)) {
-      await releaseQuota(collections, namespace, uid)
-    }
+    if (merged && isFailedDeployment(merged.value)) await releaseQuota(collections, namespace, uid)
     return merged !== undefined
   }
 
   return {
-    async joinCluster({ body: { token, name, publicKey }, now }) {
-      const grant = await nodeKeys.openJoinToken(token)
-      if (!grant) throw badJoinToken('is not valid')
-      const { namespace } = grant
-      const issuedFor = (space: Entry<NamespaceRecord>): Entry<NamespaceRecord> => {
-        // The token was issued for an earlier namespace of the same name.
-        if (grant.issuedAt.getTime() < Date.parse(space.value.createdAt)) throw badJoinToken('is not valid')
-        return space
-      }
-      issuedFor(checkNamespace(services, namespace))
-      const causes = [
-        ...(isNodeName(name) ? [] : [invalidField('name', `Invalid node name "${name.slice(0, 100)}"`)]),
-        ...(parseNodeKey(publicKey) ? [] : [invalidField('publicKey', 'publicKey is not an Ed25519 key')]),
-      ]
-      if (causes.length > 0) throw invalid(kind, causes, 'Use at most 63 lowercase letters, digits, dashes and periods')
-      const known = (record: NodeRecord) => ({
-        name,
-        namespace: record.namespace,
-        uid: record.uid,
-        ...(grant.id !== undefined && { joinToken: grant.id }),
-      })
-      const record: NodeRecord = {
-        name,
-        namespace,
-        uid: randomUUID(),
-        createdAt: timestamp(now),
-        publicKey,
-        tags: [],
-        isCordoned: false,
-        isReady: false,
-      }
-      const joined = await joinOnce(services, grant, { name, publicKey })
-      try {
-        const entry = await writeInside(services, namespace, (space) =>
-          collections.nodes.create('', name, record, [issuedFor(space)]),
-        )
-        await joined()
-        return known(entry.value)
-      } catch (error) {
-        const found = collections.nodes.get('', name)?.value
-        if (!isFault(error, 'AlreadyExists') || !found) throw error
-        if (found.publicKey === publicKey) {
-          await joined()
-          return new Answer(200, known(found), true)
-        }
-        throw new ApiError('AlreadyExists', `Node ${name} already exists with another key`, {
-          kind,
-          name,
-          hint: `Use another name for this host, or remove the old node: svc3 node delete ${name} -n ${found.namespace}`,
-        })
-      }
-    },
+    joinCluster: ({ body, now }) => joinCluster(services, body, now),
 
     async issueAgentToken({ body: { name, at, signature } }) {
       const node = collections.nodes.get('', name)?.value
-      if (!node || !nodeKeys.isSignedBy(node.publicKey, { name, at, signature }))
+      if (!node || !services.nodeKeys.isSignedBy(node.publicKey, { name, at, signature }))
         throw new ApiError('Unauthorized', `Unauthorized: "${name.slice(0, 100)}" is not a node with that key`, {
           hint: 'If the node was removed, join again with a new token; otherwise check its clock',
         })
       return admission.admit(name, async () => {
         const { token, expiresAt = clock.now() } = await tokens.issue({ kind: 'agent', name, uid: node.uid })
-        const certificate = await nodeAuthority.certify(node, expiresAt)
+        const certificate = await services.nodeAuthority.certify(node, expiresAt)
         return { token, expiresAt: timestamp(expiresAt), ...(certificate && { certificate }) }
       })
     },
 
     async reportNode({ principal: { name }, body, now }) {
-      fleet.seen(name)
-      nodeRelay.seen(name)
+      seen(name)
       const isOpen = presence.isOpen(name)
       const write = () =>
         changeNode(collections, name, (record) => {
@@ -171,12 +92,15 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       const changed = await (isOpen ? write() : admission.admit(name, write))
       if (!changed) throw notFound(kind, name, { hint: 'Join the node again' })
       const { namespace, uid } = changed.value
-      return { name, namespace, ...(body.peerPort !== undefined && { peerSecrets: peerTickets.secretsFor(uid) }) }
+      return {
+        name,
+        namespace,
+        ...(body.peerPort !== undefined && { peerSecrets: services.peerTickets.secretsFor(uid) }),
+      }
     },
 
     noteAgent({ principal: { name } }) {
-      fleet.seen(name)
-      nodeRelay.seen(name)
+      seen(name)
       const record = collections.nodes.get('', name)?.value
       if (!record) throw notFound(kind, name, { hint: 'Join the node again' })
       const { report, cache, isReady } = record
@@ -185,58 +109,19 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
     },
 
     async reportVms({ principal: { name }, body: { vms, images } }) {
-      fleet.seen(name)
-      nodeRelay.seen(name)
+      seen(name)
       if (images) countImages(name, images)
-      const known = await Promise.all(vms.map((report) => take(name, report)))
+      const known = await Promise.all(vms.map((report) => takeReport(name, report)))
       return { unknown: vms.filter((_, index) => !known[index]).map(({ uid }) => uid) }
     },
 
-    findPeers({ principal, body }) {
-      const { content, chunk, without = [] } = body
-      const isReached = ({ name, report }: NodeRecord): boolean =>
-        report?.peerPort !== undefined && name !== principal.name && presence.isOpen(name)
-      const peerOf = ({ name: node, uid, report }: NodeRecord): Peer => ({
-        node,
-        uid,
-        ip: report?.ip ?? '',
-        port: report?.peerPort ?? 0,
-        ...peerTickets.issue(uid, principal.uid),
-      })
-      if (chunk === undefined) {
-        const hasIt = ({ report }: NodeRecord): boolean =>
-          report?.cache?.some(({ key, state }) => key === content && state === 'Ready') === true
-        const found = collections.nodes.view.range().filter(({ value }) => hasIt(value) && isReached(value))
-        return {
-          peers: shuffled(found)
-            .slice(0, maxPeers)
-            .map(({ value }) => peerOf(value)),
-        }
-      }
-      // Called for every chunk, so it must not look at all nodes.
-      const recordOf = (node: string): NodeRecord | undefined => collections.nodes.get('', node)?.value
-      const isUsable = (node: string): boolean => {
-        const record = recordOf(node)
-        return record !== undefined && isReached(record)
-      }
-      const wanted = { content, chunk, node: principal.name }
-      const assigned = chunkHolders.assign(wanted, { without: new Set(without), isUsable })
-      const record = assigned === undefined ? undefined : recordOf(assigned)
-      return { peers: record ? [peerOf(record)] : [] }
-    },
+    findPeers: ({ principal, body }) => ({ peers: findPeers(services, principal, body) }),
 
     async noteBootOrder({ body: { content, chunks } }) {
       return { chunks: [...(await recordBootOrder(services, content, chunks))] }
     },
 
-    async getBlob({ params: { digest } }) {
-      const bytes = digestPattern.test(digest) ? await content.size(digest) : undefined
-      if (bytes === undefined) throw notFound('blobs', digest.slice(0, 80), { hint: 'Read the desired state again' })
-      // A whole blob is verified while it is read. Whoever requests ranges verifies what they add up to.
-      const read: Download['read'] = (start, end) =>
-        start === 0 && end === bytes ? content.open(digest) : content.open(digest, { start, end })
-      return { name: digest, bytes, tag: digest, read }
-    },
+    getBlob: ({ params: { digest } }) => blobOf(content, digest, 'Read the desired state again'),
 
     async openTunnel({ principal: { name }, params: { tunnel } }) {
       const server = tunnels.elsewhere(tunnel)
@@ -252,15 +137,6 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
     },
   }
 }
-
-/** Enough to share the load and few enough to try. */
-const maxPeers = 4
-
-const shuffled = <T>(items: readonly T[]): T[] =>
-  items
-    .map((item) => ({ item, place: Math.random() }))
-    .toSorted((one, other) => one.place - other.place)
-    .map(({ item }) => item)
 
 /** Free space changes all the time, so only a significant change is written. */
 function saysTheSame(before: NodeReport, after: NodeReport): boolean {

@@ -1,18 +1,17 @@
 // Handlers for other servers of the cluster: forwards messages to nodes that are connected to this one, and serves
 // content.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/servers.ts'
 import type { ContentStore } from '../../../images/content/content.ts'
-import { digestPattern } from '../../../images/format/format.ts'
 import { currentRev } from '../../../store/records/caught-up.ts'
 import { type Store, zeroRev } from '../../../store/store.ts'
 import type { GrowthCredentials } from '../../nodes/desired.ts'
 import type { Fleet } from '../../nodes/fleet.ts'
 import type { Tunnels } from '../../nodes/tunnels.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
+import { blobBytes, blobOf } from '../../transfer/blobs.ts'
 
-/** After this long, the request for the resize has timed out. */
+/** By then the request for the resize has timed out. */
 const growthMs = 15 * 60_000
 /** A working store answers sooner. */
 const storeMs = 1_000
@@ -55,18 +54,12 @@ export function servers(services: ServerServices): HandlersOf<typeof api> {
     async findServerBlobs({ body: { digests } }) {
       const found: { digest: string; bytes: number }[] = []
       for (const digest of digests) {
-        const bytes = digestPattern.test(digest) ? await ownContent.size(digest) : undefined
+        const bytes = await blobBytes(ownContent, digest)
         if (bytes !== undefined) found.push({ digest, bytes })
       }
       return { found }
     },
 
-    async getServerBlob({ params: { digest } }) {
-      const bytes = digestPattern.test(digest) ? await ownContent.size(digest) : undefined
-      if (bytes === undefined) throw notFound('blobs', digest.slice(0, 80), { hint: 'Ask another server' })
-      const read = (start: number, end: number) =>
-        start === 0 && end === bytes ? ownContent.open(digest) : ownContent.open(digest, { start, end })
-      return { name: digest, bytes, tag: digest, read }
-    },
+    getServerBlob: ({ params: { digest } }) => blobOf(ownContent, digest, 'Ask another server'),
   }
 }
