@@ -1,5 +1,5 @@
-// Limits how many returning nodes are served at a time. After a restart of the server all nodes connect at once; without a
-// limit, their writes would delay every other request for seconds.
+// Limits how many returning nodes are served at a time. All nodes connect at once after a restart of the server, and their
+// writes would delay every other request for seconds.
 import { ApiError } from '../../api/errors.ts'
 
 interface AdmissionOptions {
@@ -9,7 +9,7 @@ interface AdmissionOptions {
 
 /** Keeps the store busy without delaying other requests noticeably. */
 const defaultConcurrent = 16
-/** A node takes some 4 ms, and agents give up after 15 s. */
+/** The last node in the queue waits for some 4 s, and agents give up after 15 s. */
 const defaultMaxWaiting = 1_000
 /** Refused nodes spread their next try over this range. Nodes without a stream count as lost after 40 s. */
 const retryAfterSeconds = { min: 5, max: 20 } as const
@@ -25,7 +25,7 @@ export class Admission {
     this.#maxWaiting = maxWaiting
   }
 
-  /** Runs `work` when a place is free, in the order of the calls. Throws TooManyRequests when the queue is full. */
+  /** Runs `work` when a slot is free, in the order of the calls. Throws TooManyRequests when the queue is full. */
   async admit<T>(node: string, work: () => Promise<T>): Promise<T> {
     if (this.#running < this.#concurrent) this.#running++
     else if (this.#waiting.length < this.#maxWaiting) await new Promise<void>((resolve) => this.#waiting.push(resolve))
@@ -33,7 +33,7 @@ export class Admission {
     try {
       return await work()
     } finally {
-      // The place passes to the next node.
+      // The slot passes to the next node.
       const next = this.#waiting.shift()
       if (next) next()
       else this.#running--

@@ -17,29 +17,31 @@ interface NodeAuthorityOptions {
   readonly log: Log
 }
 
-interface Opened extends Pair {
+interface OpenedAuthority extends Pair {
   readonly endMs: number
 }
 
 const recordName = 'node-authority'
 const yearMs = 365 * 86_400_000
 const validYears = 10
-/** In its last year. Nodes take up the new one with their next token. */
+/** Renewed in its last year. Nodes get the new one with their next token. */
 const renewBeforeMs = yearMs
 /** Clocks of nodes may be off. */
 const skewMs = 3_600_000
 
 export class NodeAuthority {
   readonly #options: NodeAuthorityOptions
-  #opened: Opened | undefined
+  #opened: OpenedAuthority | undefined
   #making: Promise<Pair> | undefined
 
   constructor(options: NodeAuthorityOptions) {
     this.#options = options
   }
 
-  /** Good a while longer than the token that it comes with. Without one a node works all the same, but for its peers:
-   * what is in the way is logged. */
+  /**
+   * Returns a certificate that is valid slightly longer than the token of the node. A failure is logged, because a node
+   * without a certificate only cannot exchange content with other nodes.
+   */
   async certify(node: CertifiedNode, tokenEnd: Date): Promise<NodeCertificate | undefined> {
     const { clock, log } = this.#options
     const notBefore = new Date(clock.now().getTime() - skewMs)
@@ -59,8 +61,10 @@ export class NodeAuthority {
     }
   }
 
-  /** Made at first need, and renewed with the same key: what it vouched for stays good, whichever of the two is known.
-   * Throws SealError when the stored key does not open. */
+  /**
+   * Creates the authority when it is first needed, and renews it with the same key, so that issued certificates stay
+   * valid. Throws SealError if the stored key cannot be decrypted.
+   */
   async current(): Promise<Pair> {
     const entry = this.#options.collections.certificates.get('', recordName)
     const opened = entry && this.#open(entry)
@@ -88,7 +92,7 @@ export class NodeAuthority {
     }
     const { certificates } = collections
     const recordKey = certificates.key('', recordName)
-    // Of servers that need it at the same time, one makes it.
+    // If several servers create it at the same time, the first one wins.
     const entry = await secrets.sealing((protect) =>
       certificates.change(recordKey, (_, current) =>
         current?.rev === before?.rev ? protect(recordKey, fields, pair.key) : undefined,
@@ -103,7 +107,7 @@ export class NodeAuthority {
     return pair
   }
 
-  #open({ key, value }: Entry<CertificateRecord>): Opened {
+  #open({ key, value }: Entry<CertificateRecord>): OpenedAuthority {
     const { certificate } = value
     if (this.#opened?.certificate === certificate) return this.#opened
     const endMs = new X509Certificate(certificate).validToDate.getTime()

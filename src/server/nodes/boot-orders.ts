@@ -1,10 +1,10 @@
-// What boots of images read first, as their nodes tell it: kept for those that fetch the image next.
+// Which chunks of an image its boot reads first, as nodes report it. Nodes that fetch the image later start with these.
 import { longestBootOrder } from '../../api/nodes/agent.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import { ignoreLost } from '../../store/store.ts'
 
-/** Of so many images, the last ones. */
+/** Only the orders of the images that booted last are stored. */
 const maxOrders = 500
 
 export async function recordBootOrder(
@@ -17,7 +17,7 @@ export async function recordBootOrder(
 ): Promise<readonly number[]> {
   if (!chunks) return bootOrders.get('', content)?.value.chunks ?? []
   const changed = await bootOrders.change(bootOrders.key('', content), (before) => {
-    // That of the last boot, then what only boots before it read.
+    // The chunks of the last boot, then those that only earlier boots read.
     const after = [...new Set([...chunks, ...(before?.chunks ?? [])])].slice(0, longestBootOrder)
     const isSame = before && before.chunks.join() === after.join()
     return isSame ? before : { chunks: after, at: timestamp(clock.now()) }

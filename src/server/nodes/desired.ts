@@ -4,6 +4,7 @@ import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 import type { DesiredCapture } from '../../api/nodes/captures.ts'
 import { machineOf } from '../../api/vms/vm-shape.ts'
 import type { Secrets } from '../../auth/secrets.ts'
+import { defined } from '../../platform/defined.ts'
 import type { Log } from '../../platform/log.ts'
 import { guestFacts } from '../../rules/guest-metadata.ts'
 import { waitingAddress } from '../../rules/ports.ts'
@@ -24,7 +25,7 @@ export interface DesiredServices {
   readonly log: Log
 }
 
-/** Credentials for growing a file system: sent to an agent, and kept nowhere. */
+/** Credentials for growing a file system. They are sent to an agent and never stored. */
 export type GrowthCredentials = Map<
   string,
   { readonly generation: number; readonly user: string; readonly password: string }
@@ -35,12 +36,12 @@ export interface VmSecret {
   readonly userdata?: string
 }
 
-/** Follows the records; returns how to stop. */
+/** Sends agents every change of their desired state. Returns how to stop. */
 export function sendDesired(services: DesiredServices): () => void {
   const { collections, fleet } = services
   const unsubscribe = collections.nodes.view.subscribe((changes) => {
     for (const change of changes)
-      tellSlots(
+      sendSlots(
         services,
         change.previous?.value,
         change.type === 'put' ? change.entry.value : undefined,
@@ -52,18 +53,18 @@ export function sendDesired(services: DesiredServices): () => void {
       const before = change.previous?.value
       const after = change.type === 'put' ? change.entry.value : undefined
       const isSame = after !== undefined && before?.uid === after.uid
-      // It moves elsewhere: nothing of it may stay. (Its end was desired, and has been sent.)
+      // The VM moved to another node, so it has to be deleted on this one.
       const hasLeft = before?.place !== undefined && !(isSame && after.place?.node === before.place.node)
       if (hasLeft && !isDeleted(before) && !isFailedDeployment(before))
-        tell(
+        sendVm(
           services,
           { ...before, desired: { ...before.desired, power: 'deleted', generation: before.desired.generation + 1 } },
           changeRev(change),
         )
       if (!after?.place || !fleet.isOpen(after.place.node)) continue
       const isNew = !isSame || before?.place?.node !== after.place.node
-      const isTold = before?.desired.generation === after.desired.generation && !hasDropped(before, after)
-      if (isNew || !isTold) tell(services, after, changeRev(change))
+      const isSent = before?.desired.generation === after.desired.generation && !hasDropped(before, after)
+      if (isNew || !isSent) sendVm(services, after, changeRev(change))
     }
   })
   return () => {
@@ -72,8 +73,8 @@ export function sendDesired(services: DesiredServices): () => void {
   }
 }
 
-/** Slots that are new, or that are to go. One that is in the record no more is gone, or a VM has it: that is told elsewhere. */
-function tellSlots(
+/** Sends slots that are new or have to be deleted. A slot that left the record is deleted already, or belongs to a VM. */
+function sendSlots(
   { collections, fleet }: DesiredServices,
   before: NodeRecord | undefined,
   after: NodeRecord | undefined,
@@ -87,7 +88,7 @@ function tellSlots(
   }
 }
 
-/** It boots; where it waits as memory, that is saved then; and it goes. */
+/** A slot boots, is then suspended if its pool has state memory, and is deleted at the end. */
 const generationOf = ({ leaving, bootedAt }: NodeSlot): 1 | 2 | 3 => (leaving ? 3 : bootedAt === undefined ? 1 : 2)
 const powers = { 1: 'running', 2: 'suspended', 3: 'deleted' } as const
 
@@ -109,41 +110,43 @@ function desiredSlot(node: NodeRecord, uid: string, each: SlotAllocation, revisi
     memoryMiB,
     image: {
       name: shape.image,
-      ...(imageRecipe !== undefined && { recipe: imageRecipe }),
-      ...(imageContent !== undefined && { content: imageContent }),
+      ...defined({ recipe: imageRecipe, content: imageContent }),
     },
     ip: waitingAddress(node.report?.ip ?? ''),
     ssh,
     screenshare,
-    ...(vnc !== undefined && { vnc }),
+    ...defined({ vnc, readyCommand }),
     reservedPorts: [],
     display: shape.display,
     ...machineOf(shape),
     isSlot: true,
-    ...(readyCommand !== undefined && { readyCommand }),
     metadata: {},
     facts: guestFacts({ uid, name, node: node.name, image: shape.image, cpu: shape.cpu, memoryMiB }),
   }
 }
 
-/** What is cancelled is to be given up now; what has come, its node knows. */
+/** A cancelled capture is sent at once, without a new generation. */
 const hasDropped = (before: VmRecord, after: VmRecord): boolean =>
   (before.captures?.length ?? 0) > (after.captures?.length ?? 0)
 
-const desiredCapture = (capture: VmCapture): DesiredCapture => ({
-  id: capture.id,
-  kind: capture.kind,
-  withMemory: capture.withMemory,
-  ...(capture.kind === 'push' && { reference: capture.reference }),
-  ...(capture.format !== undefined && { format: capture.format }),
-  ...(capture.createdAt !== undefined && { createdAt: capture.createdAt }),
-})
+const desiredCapture = (capture: VmCapture): DesiredCapture => {
+  const { id, kind, withMemory, format, createdAt } = capture
+  return {
+    id,
+    kind,
+    withMemory,
+    ...(kind === 'push' && { reference: capture.reference }),
+    ...defined({ format, createdAt }),
+  }
+}
 
-/** The desired state of a node, and what must stay there though its desired state is unknown. */
+/**
+ * The desired state of a node. `kept` names the VMs that must stay although their desired state cannot be computed.
+ * `rev`: the revision of the state, if one later than that of the views is known.
+ */
 export function desiredFor(
   services: DesiredServices,
   node: string,
-  /** The revision that this is made from; the view's, unless a later one is known. */
   rev?: string,
 ): Omit<Extract<AgentMessage, { type: 'HELLO' }>, 'type' | 'heartbeatSeconds' | 'takesNotes' | 'spreadMs'> {
   const vms: DesiredVm[] = []
@@ -165,13 +168,13 @@ export function desiredFor(
   return { vms, kept, store, cache }
 }
 
-function tell(services: DesiredServices, record: VmRecord, revision: string): void {
+function sendVm(services: DesiredServices, record: VmRecord, revision: string): void {
   if (!record.place || !services.fleet.isOpen(record.place.node)) return
   const desired = tryDesired(services, record, revision)
   if (desired) services.fleet.sendVm(record.place.node, desired)
 }
 
-/** A secret that does not open is logged as an error, and does not block other VMs. */
+/** Logs a secret that cannot be decrypted, which must not block other VMs. */
 function tryDesired(services: DesiredServices, record: VmRecord, revision = zeroRev): DesiredVm | undefined {
   try {
     return desiredOf(services, record, revision)
@@ -190,14 +193,14 @@ function desiredOf(
   const { name, namespace, uid, shape, desired, observed, place, reservedPorts } = record
   if (!place) return undefined
   const image = collections.images.get('', shape.image)?.value
-  // What the image was when its disk was made: the name may stand for something else by now.
+  // The content that the disk was created from. The image may have other content now.
   const { imageContent, imageRecipe, imageReference } = record
   const isPinned = (imageContent ?? imageRecipe ?? imageReference) !== undefined
   const content = isPinned ? imageContent : image?.content
   const recipe = isPinned ? imageRecipe : image?.recipe
-  // The end of a VM needs no secret.
+  // Deleting a VM needs no secret.
   const sealed = desired.power === 'deleted' ? undefined : collections.vmSecrets.get('', uid)
-  const secret = sealed ? (JSON.parse(secrets.open(sealed.key, sealed.value)) as VmSecret) : { metadata: {} }
+  const secret: VmSecret = sealed ? JSON.parse(secrets.open(sealed.key, sealed.value)) : { metadata: {} }
   const grow = growth.get(uid)
   return {
     name,
@@ -208,31 +211,28 @@ function desiredOf(
     revision,
     power: desired.power,
     diskGeneration: desired.diskGeneration,
-    ...(desired.diskGb !== undefined && { diskGb: desired.diskGb }),
     architecture: shape.architecture,
     cpu: shape.cpu,
     memoryMiB: place.memoryMiB,
     image: {
       name: shape.image,
-      ...(recipe !== undefined && { recipe }),
-      ...(content !== undefined && { content }),
-      ...(imageReference !== undefined && { reference: imageReference }),
+      ...defined({ recipe, content, reference: imageReference }),
     },
     ip: place.ip,
     ssh: place.ssh,
     screenshare: place.screenshare,
-    ...(place.vnc !== undefined && { vnc: place.vnc }),
+    ...defined({ vnc: place.vnc, slot: place.slot, diskGb: desired.diskGb, isoContent: record.isoContent }),
     reservedPorts: [...reservedPorts],
     display: shape.display,
     ...machineOf(shape),
-    ...(record.isoContent !== undefined && { isoContent: record.isoContent }),
     ...(record.isCold && { isCold: true }),
-    ...(record.imageStart && { imageStart: record.imageStart }),
-    ...(place.slot !== undefined && { slot: place.slot }),
-    ...(record.captures && { captures: record.captures.map(desiredCapture) }),
+    ...defined({
+      imageStart: record.imageStart,
+      captures: record.captures?.map(desiredCapture),
+      userdata: secret.userdata,
+    }),
     metadata: { ...secret.metadata },
     facts: guestFacts({ uid, name, node: place.node, image: shape.image, cpu: shape.cpu, memoryMiB: place.memoryMiB }),
-    ...(secret.userdata !== undefined && { userdata: secret.userdata }),
     ...(grow?.generation === desired.generation && { growth: { user: grow.user, password: grow.password } }),
   }
 }

@@ -1,5 +1,5 @@
-// How a node is taken in when its agent connects: in its turn, marked as ready, claimed for this server; and the HELLO that its
-// stream begins with.
+// Connects an agent: waits for admission, marks its node as ready, claims the node for this server, and prepares the HELLO
+// with which the stream begins.
 import { ApiError } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
@@ -18,41 +18,40 @@ export interface GreetingServices extends DesiredServices {
 }
 
 const kind = 'nodes'
-/** What a server takes for one that comes back, roughly; and nodes are waited for longer than the longest of all. */
-const spreadMsOfEach = 4
-const longestSpreadMs = 40_000
+/** Roughly the time that a server needs for a returning node. The maximum is shorter than nodes are waited for. */
+const spreadMsPerNode = 4
+const maxSpreadMs = 40_000
 
-/** What is returned says HELLO, of the state at that moment: whatever changes later is for the stream. */
+/** Returns what makes the HELLO, of the state at that moment. `signal` aborts when the agent gives up. */
 export async function prepareHello(
   services: GreetingServices,
   name: string,
-  /** Aborts when the agent gives up. */
   signal: AbortSignal,
 ): Promise<() => AgentMessage> {
   const { collections, admission, presence, peers, clock, log } = services
   if (!collections.nodes.get('', name)?.value.report)
     throw new ApiError('Conflict', `Node ${name} has not reported yet`, { kind, name, hint: 'Send a report first' })
   const claim = await admission.admit(name, async () => {
-    assertThere(name, signal)
+    assertConnected(name, signal)
     await changeNode(collections, name, (record) =>
       record.isReady ? undefined : { ...record, isReady: true, lastSeenAt: timestamp(clock.now()) },
     )
     return presence.claim(name)
   })
-  assertThere(name, signal)
+  assertConnected(name, signal)
   log.debug('an agent is connected', { node: name })
   return () => {
-    // The agent has moved to another server meanwhile, and no longer reads this.
+    // The agent has connected to another server since, and no longer reads from this one.
     if (!claim.isCurrent())
       throw new ApiError('Conflict', `Node ${name} is connected to another server`, { kind, name })
     const servers = peers && { servers: [...new Set(peers.servers.alive().map(({ apiUrl }) => apiUrl))] }
     const desired = desiredFor(services, name, claim.rev)
-    const spreadMs = Math.min(collections.nodes.view.size * spreadMsOfEach, longestSpreadMs)
+    const spreadMs = Math.min(collections.nodes.view.size * spreadMsPerNode, maxSpreadMs)
     return { type: 'HELLO', ...desired, heartbeatSeconds, takesNotes: true, spreadMs, ...servers }
   }
 }
 
-/** One that waited for its turn and gave up may be connected by another connection already, which this one would end. */
-function assertThere(name: string, { aborted }: AbortSignal): void {
+/** An agent that gave up may have another connection already, which must not end for this one. */
+function assertConnected(name: string, { aborted }: AbortSignal): void {
   if (aborted) throw new ApiError('ServiceUnavailable', `Node ${name} has given up`, { kind, name })
 }

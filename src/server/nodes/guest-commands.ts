@@ -1,5 +1,5 @@
-// A script that the service runs in a guest as root, by SSH. The script and the password go by standard input of encrypted
-// connections: neither is ever in a command line.
+// Runs a script in a guest as root, by SSH. The script and the password are sent to standard input and are never part of a
+// command line.
 import type { Duplex } from 'node:stream'
 import type { Client } from 'ssh2'
 import { reasonOf } from '../../platform/reason.ts'
@@ -7,25 +7,28 @@ import { wait } from '../../rules/retry.ts'
 import { closeSsh, type GuestLogin, hangUp, logInBySsh, type SshGuest } from './ssh-login.ts'
 
 interface GuestAccess {
-  /** To SSH of the guest. */
+  /** Connects to the SSH port of the guest. */
   dial(): Promise<Duplex>
   readonly login: GuestLogin
-  /** The guest may be booting: so long its SSH server may take. */
+  /** How long to wait for SSH, because the guest may be booting. */
   readonly withinMs: number
   readonly signal: AbortSignal
 }
 
-const againMs = 500
+const retryMs = 500
 const commandMs = 60_000
 const maxOutput = 8_192
 
-/** Whoever logged in is root, becomes it freely, by the password, or not at all. */
+/** Tells whether the user is root, may use sudo, or may use sudo with a password. */
 const lookForRoot = `sh -c 'if [ "$(id -u)" = 0 ]; then echo svc3-root is; elif sudo -n true 2>/dev/null; then echo svc3-root may; elif command -v sudo >/dev/null; then echo svc3-root asks; fi'`
 
-/** `prepare` makes the script once somebody is logged in: what it needs may be good for one use only. Throws a sentence. */
+/**
+ * `prepare` makes the script after the login, because it may contain a token for one use. The messages of errors are
+ * sentences for people.
+ */
 export async function runAsRoot(access: GuestAccess, prepare: () => Promise<string>): Promise<void> {
   const { signal, login } = access
-  const guest = await patiently(access)
+  const guest = await logInWithin(access)
   try {
     const { command, input } = rootShell((await exec(guest.ssh, lookForRoot, '', signal)).output, login)
     const { code, output } = await exec(guest.ssh, command, input + (await prepare()), signal)
@@ -49,8 +52,8 @@ function rootShell(
   return { command: `sudo -k -S -p '' sh -s`, input: `${password}\n` }
 }
 
-/** A refused login does not get better. */
-async function patiently({ dial, login, withinMs, signal }: GuestAccess): Promise<SshGuest> {
+/** Retries until SSH responds. A refused login is not retried. */
+async function logInWithin({ dial, login, withinMs, signal }: GuestAccess): Promise<SshGuest> {
   const endMs = performance.now() + withinMs
   for (;;) {
     try {
@@ -63,7 +66,7 @@ async function patiently({ dial, login, withinMs, signal }: GuestAccess): Promis
         throw new Error(
           `SSH in the guest did not respond within ${Math.round(withinMs / 1_000)} s (${reasonOf(error)})`,
         )
-      await wait(againMs, signal)
+      await wait(retryMs, signal)
     }
   }
 }
@@ -78,7 +81,7 @@ async function exec(
 ): Promise<{ readonly code: number; readonly output: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ code: number; output: string }>()
   const bound = AbortSignal.any([signal, AbortSignal.timeout(commandMs)])
-  const abort = (): void => reject(new Error('The guest does not finish what it was told'))
+  const abort = (): void => reject(new Error('The script in the guest did not finish in time'))
   bound.addEventListener('abort', abort, { once: true })
   const lost = (): void => reject(new Error('The connection to the guest was lost'))
   ssh.once('close', lost)

@@ -1,7 +1,6 @@
-// What nodes have counted of images since their agents were started, made into what has been added since they last said so.
+// Agents report totals since their start. This makes increments of them, for the metrics of the server.
 import type { ImageFigures } from '../../api/nodes/agent.ts'
 
-/** Less than before: the agent was started anew. */
 export function createImageFigures(
   add: (figures: ImageFigures) => void,
 ): (node: string, figures: ImageFigures) => void {
@@ -9,6 +8,7 @@ export function createImageFigures(
   return (node, figures) => {
     const before = known.get(node)
     known.set(node, figures)
+    // Totals that went down are those of a restarted agent.
     const isSame = before !== undefined && figures.reads >= before.reads && figures.serverBytes >= before.serverBytes
     const names = Object.keys(figures) as (keyof ImageFigures)[]
     const added = names.map((name) => [name, Math.max(0, figures[name] - (isSame ? before[name] : 0))])

@@ -1,5 +1,5 @@
-// Single-use join tokens: the first key that presents one claims it in the store, on whichever server. The same key may
-// retry, as after a crash, until its node exists.
+// Single-use join tokens: the first key that presents a token claims it in the store. The same key may retry, as after a
+// crash, until its node exists.
 import { createHash } from 'node:crypto'
 import { ApiError } from '../../api/errors.ts'
 import type { JoinGrant } from '../../auth/node-keys.ts'
@@ -13,7 +13,7 @@ export const badJoinToken = (what: string): ApiError =>
     hint: 'Create a new one: svc3 node join-token',
   })
 
-/** Returns what to call when the node exists. Refuses a second key. */
+/** Refuses a second key. Returns a function to call once the node exists. */
 export async function joinOnce(
   { collections, clock }: { readonly collections: Pick<Collections, 'used' | 'nodes'>; readonly clock: Clock },
   { onceId, expiresAt }: JoinGrant,

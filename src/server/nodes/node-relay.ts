@@ -1,6 +1,4 @@
-// Reaches nodes whose stream is held by another server: messages go to that server in one hop and are never forwarded
-// again.
-
+// Reaches nodes that are connected to another server: messages go to that server and are never forwarded again.
 import { ApiError } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import { noteSeenNodes, passGrowth, tellNode } from '../../api/nodes/servers.ts'
@@ -12,13 +10,13 @@ import type { Fleet } from './fleet.ts'
 import type { PresenceTracker } from './presence.ts'
 
 export interface NodeRelay {
-  /** Names of tunnels that end at this server begin with it. */
+  /** The prefix of names of tunnels that end at this server. */
   readonly prefix: string
-  /** Sends a message; false when the node has no stream, here or elsewhere. */
+  /** Sends a message. Returns false if the node has no stream on any server. */
   tell(node: string, message: AgentMessage): Promise<boolean>
-  /** The node sent something to this server: the one with its stream is notified, in batches. */
+  /** Notes that the node sent something to this server. The server with its stream is notified, in batches. */
   seen(node: string): void
-  /** Sends credentials to grow a file system to the server with the node's stream. True: another server has them. */
+  /** Sends credentials for growing a file system to the server with the node's stream. Returns whether that is another. */
   grow(node: string, uid: string, growth: GrowthEntry): Promise<boolean>
   stop(): Promise<void>
 }
@@ -31,11 +29,11 @@ interface NodeRelayOptions {
   readonly presence: PresenceTracker
   readonly calls: Pick<ServerCalls, 'call'>
   readonly log: Log
-  /** How long a node may take to come back when its server is gone. */
+  /** How long a node may take to reconnect after its server has ended. */
   readonly returnMs?: number
 }
 
-/** Well within the time after which a silent node counts as gone. */
+/** Much less than the time after which a silent node counts as lost. */
 const seenEveryMs = 5_000
 const defaultReturnMs = 4_000
 
@@ -43,26 +41,26 @@ export function createNodeRelay(options: NodeRelayOptions): NodeRelay {
   const { id, fleet, presence, calls, log, returnMs = defaultReturnMs } = options
   const seen = new Set<string>()
 
-  const tellOnce = async (node: string, message: AgentMessage): Promise<boolean | 'gone'> => {
+  const tellOnce = async (node: string, message: AgentMessage): Promise<boolean | 'unreachable'> => {
     if (fleet.tell(node, message)) return true
     const holder = presence.holderOf(node)
-    if (!holder) return 'gone'
+    if (!holder) return 'unreachable'
     try {
-      return (await calls.call(holder, tellNode, { node, message })).isTold || 'gone'
+      return (await calls.call(holder, tellNode, { node, message })).isTold || 'unreachable'
     } catch (error) {
       if (!(error instanceof ServerUnreachable || error instanceof ServerRefused)) throw error
       log.warn('the server that a node is connected to is not responding', { node, problem: error.message })
-      return 'gone'
+      return 'unreachable'
     }
   }
 
-  /** Waits until its stream is on another server than before. */
+  /** Waits until the node is connected to another server than before. */
   const moved = (node: string): Promise<void> => {
-    const place = (): string => (fleet.isOpen(node) ? id : (presence.holderOf(node)?.run ?? ''))
-    const before = place()
+    const holder = (): string => (fleet.isOpen(node) ? id : (presence.holderOf(node)?.run ?? ''))
+    const before = holder()
     return new Promise((resolve) => {
       const look = (): void => {
-        if (place() === before || place() === '') return
+        if (holder() === before || holder() === '') return
         done()
       }
       const done = (): void => {
@@ -82,19 +80,18 @@ export function createNodeRelay(options: NodeRelayOptions): NodeRelay {
       const byServer = Map.groupBy(seen, (node) => presence.holderOf(node))
       seen.clear()
       for (const [holder, nodes] of byServer)
-        if (holder) await calls.call(holder, noteSeenNodes, { nodes }).catch(notTold)
+        if (holder) await calls.call(holder, noteSeenNodes, { nodes }).catch(notNotified)
     },
     failed: (error) => log.error('node heartbeats could not be forwarded', {}, error),
   })
-  // The next time will do: a node speaks every ten seconds, and is waited for four times as long.
-  const notTold = (error: unknown): void =>
+  const notNotified = (error: unknown): void =>
     log.debug('node heartbeats could not be forwarded to a server', { problem: String(error) })
 
   return {
     prefix: `${id}.`,
     async tell(node, message) {
-      const told = await tellOnce(node, message)
-      if (told !== 'gone') return told
+      const result = await tellOnce(node, message)
+      if (result !== 'unreachable') return result
       await moved(node)
       return (await tellOnce(node, message)) === true
     },

@@ -1,5 +1,4 @@
-// Wires up what serves nodes and requests that wait for VMs: streams, presence, tunnels, waits.
-
+// Assembles what serves nodes and requests that wait for VMs: streams, presence, tunnels, waits.
 import type { Secrets } from '../../auth/secrets.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
@@ -19,16 +18,14 @@ import { Tunnels } from './tunnels.ts'
 import { Waits } from './waits.ts'
 
 interface FleetServices {
-  /** The agents that are connected to this server. */
+  /** The nodes that are connected to this server. */
   readonly fleet: Fleet
-  /** Those that are connected to any. */
+  /** The nodes that are connected to any server. */
   readonly presence: PresenceTracker
   readonly nodeRelay: NodeRelay
-  /** For nodes that are about to connect. */
   readonly admission: Admission
   readonly tunnels: Tunnels
   readonly growth: GrowthCredentials
-  /** For those who wait for a VM. */
   readonly waits: Waits<VmRecord>
   readonly imageUses: ImageUses
   readonly isoUses: ImageUses
@@ -41,13 +38,13 @@ interface FleetInput {
   readonly log: Log
 }
 
-/** Where other servers work on the same records. */
-interface Shared {
+/** For servers that share their store. */
+interface SharedServices {
   readonly peers: Peers
   readonly store: Pick<Store, 'reached'>
 }
 
-export function createFleetServices(services: FleetInput, shared?: Shared): FleetServices & AsyncDisposable {
+export function createFleetServices(services: FleetInput, shared?: SharedServices): FleetServices & AsyncDisposable {
   const { collections, clock, log } = services
   const { vms, nodes } = collections
   const fleet = new Fleet()
@@ -71,12 +68,12 @@ export function createFleetServices(services: FleetInput, shared?: Shared): Flee
       const seenAt = timestamp(new Date(now.getTime() - silentMs))
       const isOpen = (each: string): boolean => presence.isOpen(each)
       const state = { isReady: false, at: timestamp(now), seenAt, isOpen }
-      // What the store does not take now, the leader writes.
+      // If this fails, the leader does it.
       void markNode(collections, node, state).catch((error: unknown) =>
         log.debug('a node that is not responding could not be marked', { node: name, problem: String(error) }),
       )
     }),
-    // Removed by whichever server: its stream ends here.
+    // The stream of a removed node ends, whichever server removed it.
     nodes.view.subscribe((changes) => {
       for (const change of changes) {
         const before = change.previous?.value

@@ -4,16 +4,15 @@ import { createHmac } from 'node:crypto'
 import type { Clock } from '../../platform/clock.ts'
 
 interface PeerTicket {
-  /** The epoch and the uid of the node that comes. */
+  /** The epoch and the uid of the fetching node. */
   readonly identity: string
-  /** Known to the two of them and to the server, in base64. */
+  /** In base64. */
   readonly key: string
 }
 
 export interface PeerTickets {
-  /** For the node that serves, by epoch, in base64: the last, this and the next one. */
+  /** The secrets of a serving node for the last, this and the next epoch, in base64. */
   secretsFor(nodeUid: string): Record<string, string>
-  /** For a node that fetches from another one. */
   issue(servingUid: string, fetchingUid: string): PeerTicket
 }
 

@@ -1,5 +1,5 @@
-// Which nodes are connected, and to which server. Written when a stream opens or ends; in between the server's own
-// record vouches for it, so that idle nodes cost nothing.
+// Which nodes are connected, and to which server. Records are written only when a stream opens or ends. In between, the
+// lease of the server covers all of them, so that idle nodes cause no writes.
 import { randomUUID } from 'node:crypto'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import { createSlices } from '../../platform/event-loop.ts'
@@ -14,20 +14,20 @@ import type { Fleet } from './fleet.ts'
 
 export interface PresenceTracker {
   isOpen(node: string): boolean
-  /** The other server that has its stream; undefined when it is here, or nowhere. */
+  /** The other server that the node is connected to. Undefined if it is connected to this one, or to none. */
   holderOf(node: string): ServerRecord | undefined
-  /** Called when a stream opened or ended somewhere: of this node, or of any. */
+  /** Notified when a stream opens or ends on any server. Without a node, any node may be concerned. */
   subscribe(listener: PresenceListener): () => void
-  /** Before a stream opens here: claims the node for this server. */
+  /** Claims the node for this server, before its stream opens. */
   claim(node: string): Promise<Claim>
 }
 
 type PresenceListener = (node?: string) => void
 
 interface Claim {
-  /** The state sent to the node includes everything up to this revision; undefined: whatever the views have. */
+  /** The state sent to the node includes everything up to this revision, if defined. */
   readonly rev: Rev | undefined
-  /** False when the node has connected to another server since. */
+  /** Whether no newer stream of the node has been claimed. */
   isCurrent(): boolean
 }
 
@@ -49,17 +49,17 @@ interface SharedPresenceOptions {
 }
 
 const timeoutMs = 10_000
-/** A stream that was announced opens at once, or never. */
+/** A stream that has not opened by then never will. */
 const claimMs = 30_000
-const removedAtOnce = 64
-/** The next round waits for it; and of a server that was killed, most nodes come back and write theirs anew. */
-const removedPerRound = 512
+const parallelRemovals = 64
+/** Limits a round, because the lease is not renewed during it. Most nodes of a killed server rewrite their records. */
+const maxRemovedPerRound = 512
 
 export class SharedPresence implements PresenceTracker {
   readonly #options: SharedPresenceOptions
-  /** By node: the stream that is open here. */
+  /** The open streams of this server, by node. */
   readonly #open = new Map<string, string>()
-  /** By node: the one that is about to open here. */
+  /** The streams that are about to open, by node. */
   readonly #claims = new Map<string, { readonly session: string; readonly atMs: number }>()
   readonly #listeners = new Set<PresenceListener>()
   readonly #unsubscribes: readonly (() => void)[]
@@ -77,7 +77,7 @@ export class SharedPresence implements PresenceTracker {
         announce(node)
       }),
       collections.presence.view.subscribe((changes) => {
-        // A stream of the same node that opened elsewhere: whatever this one looks like, nobody reads it.
+        // The node has connected to another server, so it no longer reads from this one.
         for (const change of changes) {
           const { node } = change.type === 'put' ? change.entry.value : change.previous.value
           if (change.type === 'put' && this.#isLost(change.entry.value)) fleet.drop(node)
@@ -116,9 +116,9 @@ export class SharedPresence implements PresenceTracker {
       since: timestamp(clock.now()),
     }
     const { rev } = await this.#put(record)
-    // A node removes what it is not sent: what it is sent has to be as new as anything that any server ever sent it.
+    // A node deletes VMs that it is not sent. So its state must be as new as any state that a server has sent it.
     await this.#caughtUp(rev)
-    // Nor when it has come again meanwhile, to this server.
+    // The node may also have connected to this server again.
     const isLast = (): boolean => this.#claims.get(node)?.session === session
     return { rev, isCurrent: () => isLast() && presence.get('', node)?.value.session === session }
   }
@@ -131,20 +131,20 @@ export class SharedPresence implements PresenceTracker {
     return caughtUp(store, views, rev, AbortSignal.timeout(timeoutMs))
   }
 
-  /** Removes stale records of this server, so many at most: streams that ended while the store did not answer. */
-  async settle(most = removedPerRound): Promise<void> {
+  /** Removes at most `max` records of streams that ended while the store was unavailable, and of removed servers. */
+  async settle(max = maxRemovedPerRound): Promise<void> {
     const { collections, servers } = this.#options
     for (const [node, { atMs }] of this.#claims) if (performance.now() - atMs > claimMs) this.#claims.delete(node)
     const isOver = ({ value }: Entry<PresenceRecord>): boolean =>
       value.server === servers.id ? !this.#has(value) : !collections.servers.get('', value.server)
     const found: Entry<PresenceRecord>[] = []
-    const others = createSlices()
+    const nextSlice = createSlices()
     for (const entry of collections.presence.each()) {
-      if (isOver(entry) && found.push(entry) >= most) break
-      await others()
+      if (isOver(entry) && found.push(entry) >= max) break
+      await nextSlice()
     }
-    await eachAtOnce(found, removedAtOnce, async (entry) => {
-      // A node may have come back meanwhile.
+    await eachAtOnce(found, parallelRemovals, async (entry) => {
+      // The node may have reconnected since.
       if (isOver(entry)) await this.#remove(entry)
     })
   }
@@ -153,7 +153,7 @@ export class SharedPresence implements PresenceTracker {
     for (const unsubscribe of this.#unsubscribes) unsubscribe()
   }
 
-  /** Removes the records of this server's streams, so that others know at once. */
+  /** Removes the records of this server's streams, so that other servers know at once. */
   async leave(): Promise<void> {
     this.#open.clear()
     this.#claims.clear()
@@ -186,7 +186,7 @@ export class SharedPresence implements PresenceTracker {
     this.#open.delete(node)
     const entry = this.#options.collections.presence.get('', node)
     if (entry?.value.session !== session) return
-    // One that cannot be removed now is found by `settle`.
+    // If this fails, `settle` removes it.
     void this.#remove(entry).catch((error: unknown) =>
       this.#options.log.debug('a closed node stream could not be removed from the store', {
         node,

@@ -1,4 +1,4 @@
-// Applies an agent's report to the record of a VM. Pure except for the time, and idempotent.
+// Applies an agent's report to the record of a VM. Applying it twice changes nothing.
 import { isDeepStrictEqual } from 'node:util'
 import type { VmReport } from '../../api/nodes/agent.ts'
 import { timestamp } from '../../platform/clock.ts'
@@ -6,14 +6,14 @@ import { sizeText } from '../../rules/sizes.ts'
 import type { VmObserved, VmRecord } from '../../store/records/fleet-records.ts'
 import { isDeleted, withDesired } from '../../store/records/vms.ts'
 
-/** Undefined when it says nothing new. */
+/** Returns undefined if the report has nothing new. */
 export function mergeReport(record: VmRecord, report: VmReport, now: Date): VmRecord | undefined {
   const merged = withObserved(record, report, now)
   if (reported.every((part) => isDeepStrictEqual(merged[part], record[part]))) return undefined
   return settleDeployment(merged)
 }
 
-/** What a report may change. */
+/** The parts of the record that a report may change. */
 const reported = ['desired', 'observed', 'times', 'conditions'] as const
 
 function withObserved(record: VmRecord, report: VmReport, now: Date): VmRecord {
@@ -31,10 +31,10 @@ function withObserved(record: VmRecord, report: VmReport, now: Date): VmRecord {
     ...(knownDiskGb !== undefined && { diskGb: knownDiskGb }),
     ...(operation && !isDone && { operation }),
   }
-  // A disk that could not grow is not grown by the next generation.
+  // A disk that could not grow must not grow with the next generation.
   const { diskGb: wantedGb, ...desired } = record.desired
-  const hasGivenUp = isDone && problem !== undefined && (wantedGb ?? 0) > (knownDiskGb ?? 0)
-  const kept = hasGivenUp ? { ...record, desired } : record
+  const couldNotGrow = isDone && problem !== undefined && (wantedGb ?? 0) > (knownDiskGb ?? 0)
+  const kept = couldNotGrow ? { ...record, desired } : record
   const stay = record.conditions.filter(({ type }) => type !== 'NodeReady')
   const next = {
     ...kept,
@@ -61,7 +61,7 @@ function withTimes(
   return { ...times, ...(isStarted && { startedMs: nowMs }), ...(isBooted && { bootedMs: nowMs }) }
 }
 
-/** Known while it runs; a VM that starts again is not asked yet. */
+/** Sets the condition Booted while the VM runs. It is unknown after a start. */
 function withBooted(
   conditions: VmRecord['conditions'],
   { power, booted }: VmReport,
@@ -81,13 +81,13 @@ function withBooted(
   return [...others, { type: 'Booted', ...found, at: timestamp(now) }]
 }
 
-/** `image 34 %, 1.2 GiB of 3.5 GiB, 80 MiB/s`, or what it waits for in place of the last. */
+/** For example `image 34 %, 1.2 GiB of 3.5 GiB, 80 MiB/s`. */
 function arrivalText({ percent, bytes, totalBytes, bytesPerSecond, waiting }: NonNullable<VmReport['image']>): string {
   const rate = waiting === undefined ? `${sizeText(bytesPerSecond)}/s` : `waiting: ${waiting}`
   return `image ${percent} %, ${sizeText(bytes)} of ${sizeText(totalBytes)}, ${rate}`
 }
 
-/** Known while it runs without all of its image, and after that. */
+/** Sets the condition ImageReady for VMs that started before all of their image had arrived. */
 function withImage(conditions: VmRecord['conditions'], { power, image }: VmReport, now: Date): VmRecord['conditions'] {
   const known = conditions.find(({ type }) => type === 'ImageReady')
   const others = conditions.filter(({ type }) => type !== 'ImageReady')
@@ -104,7 +104,7 @@ function withImage(conditions: VmRecord['conditions'], { power, image }: VmRepor
   return [...others, { type: 'ImageReady', ...found, at: known?.status === found.status ? known.at : timestamp(now) }]
 }
 
-/** A deployment that failed while somebody waits for it leaves nothing behind: the same write begins its end. */
+/** A deployment that failed while its client waits is deleted by the same write. */
 function settleDeployment(record: VmRecord): VmRecord {
   const { observed, desired, awaitedUntil } = record
   const isFailed = observed.power === 'failed' && !observed.hasRun && observed.generation >= desired.generation

@@ -1,9 +1,8 @@
-// Logging in to a guest by SSH through a tunnel: for the terminals of people, and for what the service itself starts in a guest.
+// Logs in to a guest by SSH through a tunnel, for terminals and for scripts that the service runs in a guest.
 import { createHash } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { Client } from 'ssh2'
 
-/** By password or by key. */
 export interface GuestLogin {
   readonly user: string
   readonly password?: string
@@ -17,7 +16,7 @@ export interface SshGuest {
 }
 
 const handshakeMs = 20_000
-const goodbyeMs = 1_000
+const closeMs = 1_000
 
 export async function logInBySsh(
   tunnel: Duplex,
@@ -43,7 +42,7 @@ export async function logInBySsh(
     ...(password !== undefined && { password, tryKeyboard: true }),
     ...(privateKey !== undefined && { privateKey }),
     readyTimeout: handshakeMs,
-    // Guests make their keys when they first boot: nobody could know them before. Who logs in is told which it was.
+    // Guests create their keys at the first boot, so the key cannot be known before. The user is shown its fingerprint.
     hostVerifier: (key: Buffer) => {
       hostKey = `SHA256:${createHash('sha256').update(key).digest('base64').replaceAll('=', '')}`
       return true
@@ -60,16 +59,16 @@ export async function logInBySsh(
   }
 }
 
-/** At once. Errors that come later are the same one. */
+/** Closes the connection immediately, and ignores errors that follow from that. */
 export function closeSsh({ ssh, tunnel }: Pick<SshGuest, 'ssh' | 'tunnel'>): void {
   ssh.on('error', () => undefined)
   ssh.destroy()
   tunnel.destroy()
 }
 
-/** A guest that hangs answers no goodbye: after a while the connection is cut. */
+/** Closes the connection, and cuts it if the guest does not respond. */
 export function hangUp({ ssh, tunnel }: Pick<SshGuest, 'ssh' | 'tunnel'>): void {
-  const timer = setTimeout(() => tunnel.destroy(), goodbyeMs)
+  const timer = setTimeout(() => tunnel.destroy(), closeMs)
   tunnel.once('close', () => clearTimeout(timer))
   ssh.on('error', () => undefined)
   ssh.end()

@@ -1,5 +1,5 @@
-// A terminal in the browser: the service speaks SSH to the guest through a tunnel, with backpressure both ways. The
-// password stays in memory, and only during login.
+// A terminal in the browser. The service connects to the guest by SSH through a tunnel, with backpressure in both
+// directions. The password is only in memory, and only during the login.
 import type { Duplex } from 'node:stream'
 import type { ClientChannel } from 'ssh2'
 import { ApiError } from '../../api/errors.ts'
@@ -7,22 +7,22 @@ import type { TerminalAnswer, TerminalMessage } from '../../api/vms/terminals.ts
 import { closeSsh, hangUp, logInBySsh, type SshGuest } from './ssh-login.ts'
 
 interface TerminalOptions {
-  /** To SSH of the guest. */
+  /** Connects to the SSH port of the guest. */
   dial(): Promise<Duplex>
   readonly vm: string
 }
 
 const maxRefusals = 3
-/** Each is answered: who sends them without end, and reads no answers, would fill the memory. */
+/** Unread answers to unknown messages would fill the memory. */
 const maxUnknown = 10
 
-interface Opened extends SshGuest {
+interface GuestShell extends SshGuest {
   readonly shell: ClientChannel
 }
 
-/** Takes a connection of messages: text as strings, bytes as buffers. */
+/** `socket` carries messages: text as strings, bytes as buffers. */
 export function serveTerminal(socket: Duplex, options: TerminalOptions): void {
-  let guest: Opened | undefined
+  let guest: GuestShell | undefined
   let isOpening = false
   let refusals = 0
   let unknown = 0
@@ -40,20 +40,20 @@ export function serveTerminal(socket: Duplex, options: TerminalOptions): void {
     say({ type: 'closed', message })
     socket.end()
   }
-  const misunderstood = (): void => {
+  const refuseUnknown = (): void => {
     unknown += 1
     if (unknown > maxUnknown) finish('Unknown terminal messages; see the API reference')
     else say({ type: 'refused', message: 'Unknown terminal message', hint: 'See the API reference' })
   }
 
-  const open = async (asked: Extract<TerminalMessage, { type: 'open' }>): Promise<void> => {
+  const open = async (request: Extract<TerminalMessage, { type: 'open' }>): Promise<void> => {
     isOpening = true
     try {
-      guest = await openShell(asked, options, closed.signal)
+      guest = await openShell(request, options, closed.signal)
       say({ type: 'opened', hostKey: guest.hostKey })
       carry(socket, guest.shell, finish)
     } catch (error) {
-      if (!closed.signal.aborted) refuse(...explained(error, asked.user, options.vm))
+      if (!closed.signal.aborted) refuse(...explained(error, request.user, options.vm))
     } finally {
       isOpening = false
     }
@@ -69,7 +69,7 @@ export function serveTerminal(socket: Duplex, options: TerminalOptions): void {
       return
     }
     const request = parsed(message)
-    if (!request) return misunderstood()
+    if (!request) return refuseUnknown()
     if (request.type === 'resize') guest?.shell.setWindow(request.rows, request.columns, 0, 0)
     else if (!guest && !isOpening) void open(request)
   })
@@ -79,7 +79,7 @@ export function serveTerminal(socket: Duplex, options: TerminalOptions): void {
   })
 }
 
-/** Both ways, at the pace of the slower. */
+/** Connects the two in both directions, at the pace of the slower one. */
 function carry(socket: Duplex, shell: ClientChannel, finish: (message: string) => void): void {
   const output = (bytes: Buffer): void => {
     if (!socket.writable || socket.write(bytes)) return
@@ -103,7 +103,7 @@ async function openShell(
   { user, password, columns, rows }: Extract<TerminalMessage, { type: 'open' }>,
   { dial }: TerminalOptions,
   signal: AbortSignal,
-): Promise<Opened> {
+): Promise<GuestShell> {
   const guest = await logInBySsh(await dial(), { user, password }, signal)
   const { promise, resolve, reject } = Promise.withResolvers<ClientChannel>()
   const size = { cols: columns, rows, width: 0, height: 0 }

@@ -1,5 +1,5 @@
-// Connections to VMs through the service. Nodes are never dialled: an agent is asked over its stream to connect, and
-// its WebSocket is joined with the caller's. A tunnel has an unguessable name and a single use.
+// Connections to VMs through the service. The service never connects to a node: it asks the agent over its stream to open
+// a WebSocket, which is joined with that of the caller. A tunnel has an unguessable name and a single use.
 import { randomBytes } from 'node:crypto'
 import { type Duplex, pipeline, type Readable } from 'node:stream'
 import { ApiError, notFound } from '../../api/errors.ts'
@@ -15,38 +15,39 @@ import type { NodeRelay } from './node-relay.ts'
 type Target = Extract<AgentMessage, { type: 'DIAL' }>['to']
 const targets: readonly Target[] = ['ssh', 'vnc', 'screenshare']
 
-/** An agent that is there answers at once. */
+/** A connected agent answers immediately. */
 const answerMs = 10_000
 const maxWaiting = 1_000
 
-const mute: ReadonlySet<VmRecord['observed']['power']> = new Set(['pending', 'stopped', 'failed'])
+const unreachable: ReadonlySet<VmRecord['observed']['power']> = new Set(['pending', 'stopped', 'failed'])
 
-interface How {
+interface DialOptions {
   readonly to: Target
   readonly follow?: boolean
   readonly tail?: number
   readonly minutes?: number
 }
 
-/** Whom to ask, about which VM; '' for the node itself. */
-interface Place {
+/** Where a tunnel leads. */
+interface Destination {
   readonly node: string
+  /** The VM, or '' for the node itself. */
   readonly uid: string
   readonly namespace: string
   readonly about: { readonly kind: string; readonly name: string }
 }
 
-function placeOf({ name, uid, namespace, place }: VmRecord): Place {
+function destinationOf({ name, uid, namespace, place }: VmRecord): Destination {
   const about = { kind: 'vms', name }
   if (place) return { node: place.node, uid, namespace, about }
   throw new ApiError('Conflict', `VM ${name} is not on a node yet`, { ...about, hint: 'Wait until it is running' })
 }
 
 const defaultMinutes = 60
-/** Six series of a day in their longest form are a tenth of it. */
+/** Ten times the size of six series of a day. */
 const maxChartBytes = 2 ** 21
 
-interface Measured<N> {
+interface Measurements<N> {
   readonly stepSeconds: number
   readonly series: {
     readonly name: N
@@ -56,11 +57,11 @@ interface Measured<N> {
   }[]
 }
 
-/** Of an agent that knows no measurements nothing comes. */
-function parsed<N>(text: string): Measured<N> | undefined {
+/** Returns undefined for what is not measurements. An agent without them sends nothing. */
+function parsed<N>(text: string): Measurements<N> | undefined {
   try {
-    const { stepSeconds, series } = JSON.parse(text) as Measured<N>
-    const isSound = ({ name, unit, start, values }: Measured<N>['series'][number]): boolean =>
+    const { stepSeconds, series } = JSON.parse(text) as Measurements<N>
+    const isSound = ({ name, unit, start, values }: Measurements<N>['series'][number]): boolean =>
       typeof name === 'string' &&
       typeof unit === 'string' &&
       Number.isInteger(start) &&
@@ -84,13 +85,13 @@ export class Tunnels {
     this.#nodes = nodes
   }
 
-  /** What to do with the caller's connection once it is open. Refuses before that what cannot work. */
+  /** Connects the caller to a port of a VM. Throws before the caller's connection opens. */
   async connect(vm: VmRecord, port = 'ssh'): Promise<Accept> {
     const agentSide = await this.dial(vm, port)
     return { take: (callerSide) => pipeBoth(callerSide, agentSide), drop: () => agentSide.destroy() }
   }
 
-  /** A port of a VM as a stream of bytes. */
+  /** Opens a stream to a port of a VM. */
   async dial(vm: VmRecord, port: string): Promise<Duplex> {
     const to = targets.find((each) => each === port)
     if (!to)
@@ -101,24 +102,23 @@ export class Tunnels {
         name: vm.name,
         hint: 'Deploy it with vncConsole: true',
       })
-    if (vm.place && mute.has(vm.observed.power))
+    if (vm.place && unreachable.has(vm.observed.power))
       throw new ApiError('Conflict', `VM ${vm.name} is ${vm.observed.power} and cannot be reached`, {
         kind: 'vms',
         name: vm.name,
         hint: `Check it: svc3 vm list ${vm.name} -n ${vm.namespace}`,
       })
-    return this.#dial(placeOf(vm), { to })
+    return this.#dial(destinationOf(vm), { to })
   }
 
-  /** The console of a VM as a stream of bytes. */
+  /** Reads the console log of a VM. */
   async read(vm: VmRecord, options: { follow: boolean; tail: number | undefined }): Promise<Readable> {
     const { follow, tail } = options
-    return this.#dial(placeOf(vm), { to: 'log', follow, ...(tail !== undefined && { tail }) })
+    return this.#dial(destinationOf(vm), { to: 'log', follow, ...(tail !== undefined && { tail }) })
   }
 
-  /** What the node of a VM measures of it, as its agent says it. */
   async measureVm(vm: VmRecord, minutes = defaultMinutes): Promise<ResponseOf<typeof getVmCharts>> {
-    return this.#measure(placeOf(vm), minutes)
+    return this.#measure(destinationOf(vm), minutes)
   }
 
   measureNode(
@@ -128,47 +128,47 @@ export class Tunnels {
     return this.#measure({ node: name, uid: '', namespace, about: { kind: 'nodes', name } }, minutes)
   }
 
-  async #measure<N>(place: Place, minutes: number): Promise<Measured<N>> {
+  async #measure<N>(destination: Destination, minutes: number): Promise<Measurements<N>> {
     const parts: Buffer[] = []
     let bytes = 0
-    for await (const part of (await this.#dial(place, { to: 'charts', minutes })) as AsyncIterable<Buffer>) {
+    for await (const part of (await this.#dial(destination, { to: 'charts', minutes })) as AsyncIterable<Buffer>) {
       bytes += part.length
       if (bytes > maxChartBytes) break
       parts.push(part)
     }
     const answer = parsed<N>(Buffer.concat(parts).toString())
     if (answer !== undefined) return answer
-    throw new ApiError('Conflict', `The agent of node ${place.node} sends no measurements`, {
-      ...place.about,
+    throw new ApiError('Conflict', `The agent of node ${destination.node} sends no measurements`, {
+      ...destination.about,
       hint: 'Update the agent of the node',
     })
   }
 
-  /** The id of the server where a tunnel ends, when that is another one. */
+  /** The id of the server where a tunnel ends. Undefined if it is this one. */
   elsewhere(tunnel: string): string | undefined {
     const { prefix } = this.#nodes
     const at = tunnel.indexOf('.')
     return prefix === '' || at < 0 || tunnel.startsWith(prefix) ? undefined : tunnel.slice(0, at)
   }
 
-  /** The agent connects for a tunnel that it was asked to open. */
+  /** Takes the connection of an agent that was asked to open a tunnel. */
   answer(node: string, tunnel: string): Accept {
     const waiting = this.#waiting.get(tunnel)
     if (waiting?.node !== node)
       throw notFound('tunnels', tunnel.slice(0, 64), { hint: 'The tunnel expired or never existed' })
     this.#waiting.delete(tunnel)
-    // One that is not opened after all is waited for no longer than one that does not come.
+    // If the connection does not open, the caller's timeout ends the wait.
     return { take: waiting.take, drop: () => undefined }
   }
 
-  #dial({ node, uid, namespace, about }: Place, how: How): Promise<Duplex> {
+  #dial({ node, uid, namespace, about }: Destination, options: DialOptions): Promise<Duplex> {
     if (this.#waiting.size >= maxWaiting)
       throw new ApiError('TooManyRequests', 'Too many connections are being opened', { retryAfterSeconds: 2 })
     const tunnel = this.#nodes.prefix + randomBytes(16).toString('hex')
     return new Promise((resolve, reject) => {
-      let isGivenUp = false
-      const give = (error: ApiError): void => {
-        isGivenUp = true
+      let isOver = false
+      const fail = (error: ApiError): void => {
+        isOver = true
         clearTimeout(timer)
         this.#waiting.delete(tunnel)
         reject(error)
@@ -183,22 +183,22 @@ export class Tunnels {
             hint: `Check the node: svc3 node list ${node} -n ${namespace}`,
           },
         )
-      const timer = setTimeout(() => give(unavailable()), answerMs)
+      const timer = setTimeout(() => fail(unavailable()), answerMs)
       const take: Accept['take'] = (stream) => {
         clearTimeout(timer)
-        if (isGivenUp) stream.destroy()
+        if (isOver) stream.destroy()
         else resolve(stream)
       }
       this.#waiting.set(tunnel, { node, take })
-      this.#nodes.tell(node, { type: 'DIAL', tunnel, uid, ...how }).then(
-        (isTold) => isTold || give(unavailable()),
-        () => give(unavailable()),
+      this.#nodes.tell(node, { type: 'DIAL', tunnel, uid, ...options }).then(
+        (isSent) => isSent || fail(unavailable()),
+        () => fail(unavailable()),
       )
     })
   }
 }
 
-/** Bytes both ways; the end of one side is the end of the other. */
+/** Copies bytes in both directions. When one side ends, the other is ended. */
 export function pipeBoth(a: Duplex, b: Duplex): void {
   pipeline(a, b, () => b.destroy())
   pipeline(b, a, () => a.destroy())
