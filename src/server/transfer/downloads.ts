@@ -11,34 +11,33 @@ export interface DownloadServices extends StreamServices {
   readonly ending: AbortSignal
 }
 
-/** What a handler hands out. */
 export interface Download {
-  /** What the file is called where it is saved. */
+  /** The name of the file for the client. */
   readonly name: string
   readonly bytes: number
-  /** Stands for exactly these bytes. */
+  /** Identifies exactly these bytes, for the ETag. */
   readonly tag: string
-  /** MUST give exactly the bytes from `start` up to, not including, `end`. */
+  /** MUST yield exactly the bytes from `start` up to, not including, `end`. */
   read(start: number, end: number, signal: AbortSignal): AsyncIterable<Uint8Array>
-  /** Throws where some of it is unavailable. */
+  /** Throws if some of the content is unavailable. */
   requireAll?(): Promise<void>
-  /** The next offset with data that may be other than zeros; for sparse files. */
+  /** For sparse files: returns the next offset of data that may not be zeros. */
   nextData?(offset: number): Promise<number>
 }
 
-/** Of an answer with a range: between its end and this offset there are only zeros. */
+/** Responses with a range say that there are only zeros between their end and this offset. */
 const nextDataHeader = 'svc3-next-data'
 
-/** A refusal has none of these. */
-const ofTheFile = ['etag', 'accept-ranges', 'content-range', 'content-disposition', 'content-length', nextDataHeader]
+/** Removed from a refusal. */
+const fileHeaders = ['etag', 'accept-ranges', 'content-range', 'content-disposition', 'content-length', nextDataHeader]
 
 interface Range {
   readonly start: number
-  /** The first byte that is not part of it. */
+  /** Exclusive. */
   readonly end: number
 }
 
-/** One range of a file of so many bytes. Undefined: the whole, also where several are asked for, which nobody must serve. */
+/** Returns undefined for the whole file, also if several ranges are requested: servers need not support that. */
 export function parseRange(header: string | undefined, bytes: number): Range | 'unsatisfiable' | undefined {
   const [, first = '', last = ''] = /^bytes=[ \t]*(\d{0,15})-(\d{0,15})[ \t]*$/i.exec(header ?? '') ?? []
   if (first === '' && last === '') return undefined
@@ -62,9 +61,9 @@ export async function sendDownload(
   const etag = `"${tag}"`
   reply.header('etag', etag).header('accept-ranges', 'bytes')
   if (hasTag(headers['if-none-match'], etag)) return reply.code(304).send()
-  // With another content than the part that somebody has, a range of it is of no use to them.
-  const isAsked = headers['if-range'] === undefined || headers['if-range'] === etag
-  const range = isAsked ? parseRange(headers.range, bytes) : undefined
+  // A client whose part is of other content needs the whole file.
+  const isRangeWanted = headers['if-range'] === undefined || headers['if-range'] === etag
+  const range = isRangeWanted ? parseRange(headers.range, bytes) : undefined
   if (range === 'unsatisfiable') {
     reply.header('content-range', `bytes */${bytes}`)
     throw new ApiError('RangeNotSatisfiable', `The range starts after the end of ${name} (${bytes} bytes)`, {
@@ -75,16 +74,16 @@ export async function sendDownload(
   }
   const { start, end } = range ?? { start: 0, end: bytes }
   const refuse = (error: unknown): never => {
-    for (const header of ofTheFile) reply.removeHeader(header)
+    for (const header of fileHeaders) reply.removeHeader(header)
     throw error
   }
   if (range) reply.code(206).header('content-range', `bytes ${start}-${end - 1}/${bytes}`)
-  // Who fetches it by ranges need not ask for zeros.
+  // A client that requests ranges can skip the zeros.
   if (range && end < bytes && download.nextData)
     reply.header(nextDataHeader, String(Math.min(bytes, await download.nextData(end).catch(refuse))))
-  // Names are plain by rule, and need no quoting.
+  // Names of images need no escaping.
   reply.header('content-disposition', `attachment; filename="${name}"`).header('content-length', String(end - start))
-  // A client that resumes with a range gets the error when it reaches what is missing.
+  // A client that resumes gets the error when it reaches the missing part.
   if (start === 0) await download.requireAll?.().catch(refuse)
   const signed = canSign(request, end - start)
     ? await sign(download, { start, end }, reply, services).catch(refuse)
@@ -97,7 +96,7 @@ export async function sendDownload(
   })
 }
 
-/** Reads the first chunk early: that it is missing can be reported only before anything is sent. */
+/** Reads the first chunk early, because an error can be reported only before the first byte. */
 async function begun(pieces: AsyncIterable<Uint8Array>): Promise<AsyncIterable<Uint8Array>> {
   const rest = pieces[Symbol.asyncIterator]()
   const first = await rest.next()
@@ -112,15 +111,15 @@ async function begun(pieces: AsyncIterable<Uint8Array>): Promise<AsyncIterable<U
   })()
 }
 
-/** What is hashed before it is sent is in memory meanwhile: so much of it, so often at once. */
-const largestSigned = 16 * 2 ** 20
+/** Hashed ranges are held in memory, which these limit. */
+const maxSignedBytes = 16 * 2 ** 20
 const maxSigning = 8
 let signing = 0
 
-/** RFC 9530: wanted is not promised. A caller gets the bytes without their digest when too many ask at once. */
+/** A digest is only a preference of the client (RFC 9530), so a busy server may leave it out. */
 const canSign = ({ headers, method }: FastifyRequest, bytes: number): boolean =>
   method === 'GET' &&
-  bytes <= largestSigned &&
+  bytes <= maxSignedBytes &&
   signing < maxSigning &&
   /\bsha-256\b/.test(String(headers['want-content-digest'] ?? ''))
 

@@ -1,30 +1,27 @@
-// Multipart forms with files: the parts become one object that the operation's schema checks like any other. Registered
-// in a scope of its own, so that only operations with forms pay for it.
+// Multipart forms with files. The parts become one object, which is validated with the operation's schema. The parser is
+// registered in a separate scope, so that other operations refuse forms.
 import multipart, { type MultipartFile } from '@fastify/multipart'
 import type { FastifyInstance, FastifyRequest, preValidationAsyncHookHandler } from 'fastify'
 import type { TObject } from 'typebox'
 import { ApiError, invalidField } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
 
-/** Runs `register` where forms are understood, and nothing else is. */
-export function registerForms(app: FastifyInstance, register: (scope: FastifyInstance) => void): void {
-  app.register(async (scope) => {
-    scope.removeAllContentTypeParsers()
-    await scope.register(multipart)
-    scope.addContentTypeParser('*', (_request, _payload, done) => done(notAForm()))
-    register(scope)
-  })
-}
+const registerWith =
+  (otherBody: () => ApiError | null) =>
+  (app: FastifyInstance, register: (scope: FastifyInstance) => void): void => {
+    app.register(async (scope) => {
+      scope.removeAllContentTypeParsers()
+      await scope.register(multipart)
+      scope.addContentTypeParser('*', (_request, _payload, done) => done(otherBody()))
+      register(scope)
+    })
+  }
 
-/** Runs `register` where a body stays a stream, whatever it is; that it is a form is known. */
-export function registerUploads(app: FastifyInstance, register: (scope: FastifyInstance) => void): void {
-  app.register(async (scope) => {
-    scope.removeAllContentTypeParsers()
-    await scope.register(multipart)
-    scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
-    register(scope)
-  })
-}
+/** Registers operations in a scope that accepts only forms. */
+export const registerForms = registerWith(() => notAForm())
+
+/** Registers operations in a scope where forms, like all other bodies, stay streams. */
+export const registerUploads = registerWith(() => null)
 
 export function readForm(operation: Operation, totalBytes: number): preValidationAsyncHookHandler {
   const { properties } = operation.body as TObject
@@ -32,7 +29,7 @@ export function readForm(operation: Operation, totalBytes: number): preValidatio
   const partBytes = Math.max(
     ...Object.values(properties).map((schema) => (schema as { maxLength?: number }).maxLength ?? 0),
   )
-  // One more than is allowed, so that what is exactly as long is not taken for too long.
+  // One more than allowed, because the parser truncates a part that reaches its limit.
   const limits = { fileSize: partBytes + 1, fieldSize: partBytes + 1, parts: names.length + 10, headerPairs: 20 }
   const readText = async (part: MultipartFile, field: string): Promise<string> => {
     const text = (await part.toBuffer()).toString('utf8')
@@ -43,7 +40,6 @@ export function readForm(operation: Operation, totalBytes: number): preValidatio
   return async (request, reply) => {
     if (request.body === undefined && !request.isMultipart()) throw notAForm()
     try {
-      // More than this is not even read to its end.
       if (Number(request.headers['content-length'] ?? 0) > totalBytes) throw fieldTooLong('The form', totalBytes)
       request.body = await within(request, totalBytes, readParts(request, names, limits, readText))
     } catch (error) {
@@ -68,7 +64,7 @@ async function readParts(
     const isKnown = names.includes(fieldname)
     if (isKnown && Object.hasOwn(form, fieldname)) throw twice(fieldname)
     if (part.type === 'file') {
-      // Also of those that nobody asked for: the next part comes after this one.
+      // An unknown file has to be read as well, because the next part follows it.
       const value = isKnown ? await receive(part, fieldname) : part.file.resume()
       if (isKnown) form[fieldname] = value
     } else if (isKnown) {
@@ -79,7 +75,7 @@ async function readParts(
   return form
 }
 
-/** A body that does not say how long it is, is cut off when it becomes too long. */
+/** Refuses a body without a length when it becomes too long. */
 function within<T>(request: FastifyRequest, totalBytes: number, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     let bytes = 0
@@ -91,7 +87,6 @@ function within<T>(request: FastifyRequest, totalBytes: number, work: Promise<T>
   })
 }
 
-/** `partBytes`: what a part may have. */
 export function refusalOfForm(error: unknown, partBytes: number): ApiError {
   if (error instanceof ApiError) return error
   const { code, part } = error as { code?: string; part?: { fieldname?: string } }

@@ -1,5 +1,5 @@
-// Resumable uploads on the server's disk: a small file with the metadata, and one with the bytes so far, whose size is
-// the progress. Nothing else is state, so a killed server resumes with what it finds.
+// Resumable uploads on the server's disk: a small file with the metadata, and a file with the bytes so far, whose size is
+// the progress. There is no other state, so uploads survive a restart of the server.
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -11,28 +11,28 @@ import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { hasExpired } from '../../rules/retention.ts'
 import { writePieces } from './write-pieces.ts'
 
-/** What is written down. */
+/** The metadata on disk. */
 export interface PartialUpload extends UploadInput {
   readonly id: string
-  /** The owner; nobody else has access. */
+  /** The key of the owner. No other caller has access. */
   readonly caller: string
   readonly namespace: string
   readonly updatedAt: string
-  /** It became an image or an ISO: the note stays for clients that missed the answer. */
+  /** The image or ISO exists. The metadata stays for clients that missed the response. */
   readonly isDone?: boolean
 }
 
 export interface Incoming {
   readonly pieces: AsyncIterable<Buffer>
-  /** Ends the pieces, wherever they come from. */
+  /** Ends the pieces. */
   cancel(): void
 }
 
-/** More of one caller than this, and the oldest goes. */
-const maxOfOne = 20
-/** What was begun or received bytes this long ago has no claim to the rest of its size. */
-const promisedMs = 5 * 60_000
-const form = /^[0-9a-f]{32}$/
+/** If a caller has more, the oldest is removed. */
+const maxPerCaller = 20
+/** After this time without new bytes, no disk space is reserved for the rest of an upload. */
+const reservedMs = 5 * 60_000
+const idPattern = /^[0-9a-f]{32}$/
 
 export class PartialUploads {
   readonly #folder: string
@@ -44,7 +44,7 @@ export class PartialUploads {
     this.#clock = clock
   }
 
-  /** The same caller, place, kind, name, size and key: the same upload. */
+  /** A client that repeats the request gets the same upload. */
   static idOf(caller: string, namespace: string, { kind, name, size, key }: UploadInput): string {
     const parts = [caller, namespace, kind, name, size, key]
     return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32)
@@ -53,7 +53,7 @@ export class PartialUploads {
   async begin(upload: Omit<PartialUpload, 'updatedAt'>): Promise<void> {
     const others = (await this.list()).filter(({ id }) => id !== upload.id)
     const own = others.filter(({ caller, id }) => caller === upload.caller && !this.#writers.has(id))
-    const surplus = own.toSorted((a, b) => (a.updatedAt < b.updatedAt ? -1 : 1)).slice(0, -(maxOfOne - 1))
+    const surplus = own.toSorted((a, b) => (a.updatedAt < b.updatedAt ? -1 : 1)).slice(0, -(maxPerCaller - 1))
     for (const { id } of surplus) await this.remove(id)
     await this.#checkRoom(upload.size, others)
     await fs.rm(this.file(upload.id), { force: true })
@@ -61,7 +61,7 @@ export class PartialUploads {
   }
 
   async find(id: string, caller: string): Promise<PartialUpload | undefined> {
-    const text = form.test(id) ? await readFileIfPresent(this.#note(id)) : undefined
+    const text = idPattern.test(id) ? await readFileIfPresent(this.#metadataFile(id)) : undefined
     const upload = text === undefined ? undefined : (JSON.parse(text) as PartialUpload)
     return upload?.caller === caller ? upload : undefined
   }
@@ -70,7 +70,7 @@ export class PartialUploads {
     return (await fs.stat(this.file(id)).catch(ifAbsent(undefined)))?.size ?? 0
   }
 
-  /** What arrives after `offset`, up to the whole; returns how far it is. Whoever was at it before gives way. */
+  /** Writes what arrives from `offset` on, and returns the new offset. An earlier writer of the upload is cancelled. */
   async append(upload: PartialUpload, offset: number, { pieces, cancel }: Incoming): Promise<number | 'elsewhere'> {
     for (let other = this.#writers.get(upload.id); other; other = this.#writers.get(upload.id)) {
       other.cancel()
@@ -102,7 +102,7 @@ export class PartialUploads {
     }
   }
 
-  /** Nothing but the note is left of it. */
+  /** Removes the bytes and keeps the metadata. */
   async finish(upload: PartialUpload): Promise<void> {
     await this.#write({ ...upload, isDone: true })
     await fs.rm(this.file(upload.id), { force: true })
@@ -112,7 +112,7 @@ export class PartialUploads {
     const writer = this.#writers.get(id)
     writer?.cancel()
     await writer?.done
-    await fs.rm(this.#note(id), { force: true })
+    await fs.rm(this.#metadataFile(id), { force: true })
     await fs.rm(this.file(id), { force: true })
   }
 
@@ -126,7 +126,7 @@ export class PartialUploads {
     return found
   }
 
-  /** Forgets what nobody went on with for a day, and files without a note; says how many. */
+  /** Removes uploads without new bytes for a day, and files without metadata. Returns the number of uploads. */
   async expire(): Promise<number> {
     const now = timestamp(this.#clock.now())
     const all = await this.list()
@@ -138,28 +138,28 @@ export class PartialUploads {
     return old.length
   }
 
-  /** Where the bytes are. */
+  /** The file with the bytes. */
   file(id: string): string {
     return path.join(this.#folder, `upload-${id}`)
   }
 
-  #note(id: string): string {
+  #metadataFile(id: string): string {
     return `${this.file(id)}.json`
   }
 
   #write(upload: Omit<PartialUpload, 'updatedAt'>): Promise<void> {
-    const note = { ...upload, updatedAt: timestamp(this.#clock.now()) }
-    return writeFileAtomically(this.#note(upload.id), JSON.stringify(note))
+    const metadata = { ...upload, updatedAt: timestamp(this.#clock.now()) }
+    return writeFileAtomically(this.#metadataFile(upload.id), JSON.stringify(metadata))
   }
 
-  /** All uploads that move must fit on the disk together. Others keep nobody out: if they go on, it may be full by then. */
+  /** Uploads with recent progress must fit on the disk together. Stalled ones do not count, so that they block no others. */
   async #checkRoom(bytes: number, others: readonly PartialUpload[]): Promise<void> {
-    const sinceMs = this.#clock.now().getTime() - promisedMs
-    let promised = 0
+    const sinceMs = this.#clock.now().getTime() - reservedMs
+    let reserved = 0
     for (const { id, size, isDone, updatedAt } of others) {
       const isMoving = this.#writers.has(id) || Date.parse(updatedAt) >= sinceMs
-      if (!isDone && isMoving) promised += size - (await this.offset(id))
+      if (!isDone && isMoving) reserved += size - (await this.offset(id))
     }
-    if (bytes + promised > (await roomOn(this.#folder))) throw new DiskFullError('the server', undefined)
+    if (bytes + reserved > (await roomOn(this.#folder))) throw new DiskFullError('the server', undefined)
   }
 }

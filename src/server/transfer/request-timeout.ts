@@ -1,5 +1,5 @@
-// Timeouts for receiving a request. Node has one limit for all, which would cut off large uploads: here a body has a
-// total timeout or, for uploads, an idle timeout.
+// Timeouts for receiving a request. Node has only a total timeout, which would cut off large uploads, so uploads have an
+// idle timeout here.
 import { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { allOperations } from '../../api/index.ts'
@@ -16,10 +16,10 @@ export function limitBodies(app: FastifyInstance, { requestSeconds, silenceSecon
   app.addHook('onRequest', (request, reply, done) => {
     const { headers } = request.raw
     const isUpload = uploads.has(request.routeOptions.config.operation ?? '')
-    // An upload gets 100 Continue once it is accepted: a refusal before that costs its sender nothing.
+    // An upload gets 100 Continue once it is accepted, so that a client does not send a file that is refused.
     if (isExpecting(request) && !isUpload) reply.raw.writeContinue()
     if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0)
-      // A body that came with its head is there by then.
+      // By the next tick, a body that came with the headers has arrived.
       process.nextTick(() => watch(app, request, isUpload ? silenceSeconds : requestSeconds, isUpload))
     done()
   })
@@ -29,7 +29,7 @@ export const isExpecting = ({ raw }: FastifyRequest): boolean => /^100-continue$
 
 function watch(app: FastifyInstance, { raw }: FastifyRequest, seconds: number, isUpload: boolean): void {
   const { socket } = raw
-  // A request that was handed in (`inject`) came over no connection: its body is there, read or not, and nothing is late.
+  // An injected request has no connection, and its body has arrived already.
   if (!(socket instanceof Duplex) || raw.complete || socket.destroyed) return
   let seen = socket.bytesRead
   const look = (): void => {
@@ -37,7 +37,7 @@ function watch(app: FastifyInstance, { raw }: FastifyRequest, seconds: number, i
     const hasMoved = isUpload && socket.bytesRead !== seen
     seen = socket.bytesRead
     if (hasMoved) return void timer.refresh()
-    // As Node says it when its own limit is reached.
+    // The same error as for Node's own timeout.
     const late = Object.assign(new Error('The request did not arrive in time'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
     app.server.emit('clientError', late, socket)
   }

@@ -1,4 +1,4 @@
-// Streaming answers: counted, bounded, and ended once their caller loses the permission.
+// Streaming responses. They are counted, limited, and ended when the caller loses the permission.
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
@@ -15,14 +15,13 @@ export interface StreamServices extends GateServices {
   readonly metrics: Pick<Metrics, 'watches'>
   readonly settings: Pick<Settings, 'console' | 'compat' | 'limits'>
   readonly stopping: AbortSignal
-  /** Whether this server sees what the others do; only where there may be others. */
+  /** Only where servers share a store. */
   readonly staleness?: { readonly lost: AbortSignal } | undefined
 }
 
-/** A token that ended, or a role that was taken away, ends the streams opened with it within this time. */
+/** When a token expires or a role is removed, its streams end within this time. */
 export const recheckMs = 2_000
 
-/** What a handler hands out as it comes. */
 export function streamBytes(
   operation: Operation,
   request: FastifyRequest,
@@ -38,7 +37,7 @@ export function streamBytes(
 interface StreamSource {
   readonly operation: Operation
   readonly type: string
-  /** Errors that the caller should see MUST be thrown before the first byte. */
+  /** MUST throw errors for the caller before the first byte. */
   open(signal: AbortSignal): Promise<ByteStream>
   isOver(): boolean
 }
@@ -62,10 +61,9 @@ export async function stream(
   watches.enter(caller)
   const bytes =
     source instanceof Readable ? source : Readable.from(source, { objectMode: false, highWaterMark: 65_536 })
-  // Not a listener on each of them: adding one looks at all that are there, which is as many as there are streams.
   const ended = AbortSignal.any([closed.signal, stopping, ...(staleness ? [staleness.lost] : [])])
   const end = (): void => {
-    // The source first: it waits for news, and what waits cannot be destroyed.
+    // Aborted first, because a generator that waits for changes cannot be destroyed.
     closed.abort()
     bytes.destroy()
   }
@@ -78,7 +76,7 @@ export async function stream(
   return reply.type(type).header('cache-control', 'no-store').send(bytes)
 }
 
-/** Agents keep one connection each, as many as there are nodes; what servers forward was counted where it came in. */
+/** Agents have one connection each, and requests of other servers were counted by those. */
 export function admitStream(operation: Operation, request: FastifyRequest, services: StreamServices): string {
   const caller = request.principal ? callerKey(request.principal) : request.ip
   if (operation.allow !== 'agent' && operation.allow !== 'server') checkRoom(caller, services)

@@ -1,5 +1,5 @@
-// File uploads: bytes are streamed to a temporary file, never into memory. No byte of the body is read until the
-// handler has accepted the metadata.
+// File uploads: bytes are streamed to a temporary file, never into memory. The body is not read until the handler has
+// accepted the metadata.
 import fs from 'node:fs/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, badRequest } from '../../api/errors.ts'
@@ -17,7 +17,7 @@ import type { Incoming } from './partial-uploads.ts'
 import { isExpecting } from './request-timeout.ts'
 import { writePieces } from './write-pieces.ts'
 
-/** What comes with a file: in the query, or as fields of the form, before the file or after it. */
+/** The metadata of a file: in the query, or as fields of the form, before or after the file. */
 export interface UploadFields {
   readonly name?: string
   readonly description?: string
@@ -30,66 +30,64 @@ interface Received extends AsyncDisposable {
   readonly file: string
   readonly bytes: number
   readonly fields: UploadFields
-  /** As the form calls the file; undefined without a form. */
+  /** The file name in the form. */
   readonly fileName: string | undefined
-  /** Aborted when the client is gone: nobody waits for what becomes of it. */
+  /** Aborted when the client has disconnected. */
   readonly left: AbortSignal
 }
 
 export interface OpenUpload {
-  /** It has its fields in its body; otherwise the body is the file. */
+  /** The body is a form. Otherwise the body is the file. */
   readonly isForm: boolean
   /**
-   * Puts the body on the disk. `judge` gets the fields when they become known, once more whenever there are more of
-   * them, and throws when it makes no sense to go on. Disposing of what was received removes the file.
+   * Writes the body to disk. `check` is called with the fields known so far, again for each further field, and throws to
+   * refuse the upload. Disposing of the result removes the file.
    */
-  receive(judge: (fields: UploadFields) => void): Promise<Received>
-  /** Instead of that: passes the body through as a stream. Its length must be known, and at most `maxBytes`. */
-  pass<T>(maxBytes: number, take: (body: Passing) => Promise<T>): Promise<T>
-  /** The body as it comes, asked for when it is first read; for those who keep what came of one that is cut off. */
+  receive(check: (fields: UploadFields) => void): Promise<Received>
+  /** Passes the body on as a stream. Its length must be known, and at most `maxBytes`. */
+  pass<T>(maxBytes: number, take: (body: SizedBody) => Promise<T>): Promise<T>
+  /** Passes the body on as it arrives, for callers that use a part of an interrupted one. */
   stream<T>(work: (incoming: Incoming) => Promise<T>): Promise<T>
 }
 
-interface Passing {
+interface SizedBody {
   readonly bytes: number
   readonly pieces: AsyncIterable<Uint8Array>
 }
 
-/** The folder of unfinished uploads, and when the oldest of those that are becoming content began. */
+/** The folder of unfinished uploads. Also knows since when uploads are being stored, for the garbage collector. */
 export class Uploads {
   readonly folder: string
-  readonly #startsMs = new Set<number>()
+  readonly #running = new Set<{ readonly startMs: number }>()
 
   private constructor(folder: string) {
     this.folder = folder
   }
 
-  /** Removes what a killed server left. */
+  /** Removes files that a killed server left. */
   static async open(folder: string): Promise<Uploads> {
     await fs.mkdir(folder, { recursive: true, mode: 0o700 })
     await removeUnfinished(folder)
     return new Uploads(folder)
   }
 
-  /** Content that came later than this may belong to an upload that is not done. */
+  /** Content that was stored after this may not be named by a record yet, so the collector must keep it. */
   oldestStartMs(): number {
-    return Math.min(Date.now(), ...this.#startsMs)
+    return Math.min(Date.now(), ...[...this.#running].map(({ startMs }) => startMs))
   }
 
-  /** From the first content that comes into the store until a record names all of it. */
+  /** Held from before the first content is stored until a record names all of it. */
   hold(): Disposable {
-    // Two in one millisecond are two entries.
-    let startMs = Date.now()
-    while (this.#startsMs.has(startMs)) startMs -= 0.001
-    this.#startsMs.add(startMs)
-    return { [Symbol.dispose]: () => this.#startsMs.delete(startMs) }
+    const upload = { startMs: Date.now() }
+    this.#running.add(upload)
+    return { [Symbol.dispose]: () => this.#running.delete(upload) }
   }
 }
 
 const fieldNames = ['name', 'description', 'type', 'firmware', 'os'] as const
 type FieldName = (typeof fieldNames)[number]
 const fieldBytes = 8_192
-/** How long a client that is refused in the middle of a body has to notice; then the connection ends. */
+/** How long the rest of a refused body is read, so that the client reads the refusal before the connection ends. */
 const lingerMs = 5_000
 
 export function openUpload(
@@ -99,72 +97,71 @@ export function openUpload(
   { folder }: Pick<Uploads, 'folder'>,
 ): OpenUpload {
   const part = operation.isUpload ?? ''
+  const begin = (): void => {
+    if (isExpecting(request)) reply.raw.writeContinue()
+  }
+  const reading = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work()
+    } catch (error) {
+      discardRest(request, reply)
+      throw refusalOf(error, request)
+    }
+  }
   return {
     isForm: request.isMultipart(),
-    async stream(work) {
+    stream(work) {
       const pieces = (async function* () {
-        if (isExpecting(request)) reply.raw.writeContinue()
+        begin()
         yield* request.raw
       })()
-      try {
-        return await work({ pieces, cancel: () => request.raw.destroy() })
-      } catch (error) {
-        throw refusalOf(error, request)
-      } finally {
-        letGo(request, reply)
-      }
+      const incoming = { pieces, cancel: () => request.raw.destroy() }
+      return reading(() => work(incoming).finally(() => discardRest(request, reply)))
     },
-    async receive(judge) {
+    receive(check) {
       const fields: Partial<Record<FieldName, string>> = { ...(request.query as UploadFields) }
       const leaving = new AbortController()
       reply.raw.once('close', () => leaving.abort())
-      try {
-        judge(fields)
+      return reading(async () => {
+        check(fields)
         await checkLength(request, folder)
-        if (isExpecting(request)) reply.raw.writeContinue()
+        begin()
         const file = await temporaryName(folder)
+        const remove = (): Promise<void> => fs.rm(file, { force: true })
         try {
           const source = request.isMultipart()
-            ? await receiveForm(request, part, { file, fields, judge })
+            ? await receiveForm(request, part, { file, fields, check })
             : { bytes: await writeTo(file, request.raw), fileName: undefined }
           if (source.bytes === 0) throw nothing(part)
-          const remove = (): Promise<void> => fs.rm(file, { force: true })
           return { file, fields, ...source, left: leaving.signal, [Symbol.asyncDispose]: remove }
         } catch (error) {
-          await fs.rm(file, { force: true })
+          await remove()
           throw error
         }
-      } catch (error) {
-        letGo(request, reply)
-        throw refusalOf(error, request)
-      }
+      })
     },
-    async pass(maxBytes, take) {
-      try {
+    pass: (maxBytes, take) =>
+      reading(async () => {
         const bytes = Number(request.headers['content-length'] ?? 0)
         if (bytes === 0) throw nothing(part)
         if (bytes > maxBytes) throw fieldTooLong('The upload', maxBytes)
         await checkLength(request, folder)
-        if (isExpecting(request)) reply.raw.writeContinue()
+        begin()
         return await take({ bytes, pieces: request.raw })
-      } catch (error) {
-        letGo(request, reply)
-        throw refusalOf(error, request)
-      }
-    },
+      }),
   }
 }
 
-interface Form {
+interface FormTarget {
   readonly file: string
   readonly fields: Partial<Record<FieldName, string>>
-  judge(fields: UploadFields): void
+  check(fields: UploadFields): void
 }
 
 async function receiveForm(
   request: FastifyRequest,
   partName: string,
-  { file, fields, judge }: Form,
+  { file, fields, check }: FormTarget,
 ): Promise<{ bytes: number; fileName: string | undefined }> {
   const limits = { fileSize: largestDiskBytes, fieldSize: fieldBytes, parts: 20, headerPairs: 20 }
   let received: { bytes: number; fileName: string | undefined } | undefined
@@ -181,7 +178,7 @@ async function receiveForm(
       inForm.add(name)
       if (part.valueTruncated) throw fieldTooLong(name, fieldBytes)
       fields[name] = String(part.value)
-      judge(fields)
+      check(fields)
     }
   }
   if (received) return received
@@ -198,7 +195,7 @@ async function writeTo(file: string, source: AsyncIterable<Buffer>): Promise<num
   return await writePieces(handle, source)
 }
 
-/** What surely does not fit is refused before it is sent. */
+/** Refuses a file that does not fit on the disk before it is sent. */
 async function checkLength({ headers }: FastifyRequest, folder: string): Promise<void> {
   const bytes = Number(headers['content-length'] ?? 0)
   if (bytes > largestDiskBytes) throw fieldTooLong('The upload', largestDiskBytes)
@@ -211,8 +208,8 @@ async function checkLength({ headers }: FastifyRequest, folder: string): Promise
   )
 }
 
-/** What is left of the body is not wanted: it is read and dropped for a moment, so that the refusal is seen. */
-function letGo({ raw }: FastifyRequest, reply: FastifyReply): void {
+/** Reads the rest of a refused body for a moment, because clients read a refusal only after they have sent it. */
+function discardRest({ raw }: FastifyRequest, reply: FastifyReply): void {
   if (raw.complete || raw.destroyed) return
   raw.unpipe()
   raw.on('error', () => undefined).resume()
@@ -232,7 +229,7 @@ function refusalOf(error: unknown, request: FastifyRequest): unknown {
   return request.isMultipart() && isOfForm(error) ? refusalOfForm(error, fieldBytes) : error
 }
 
-/** The reader of forms fails with plain errors; those of the disk name their system call. */
+/** The multipart parser throws plain errors. Those of the disk have a system call. */
 const isOfForm = (error: unknown): boolean =>
   String((error as { code?: unknown }).code).startsWith('FST_') ||
   (error instanceof Error && error.constructor === Error && !('syscall' in error))
@@ -240,7 +237,7 @@ const isOfForm = (error: unknown): boolean =>
 export const endedEarly = (): ApiError =>
   new ApiError('BadRequest', 'The upload ended early', { hint: 'Upload it again' })
 
-/** Fails at once instead of retrying: whoever waits can do something about it. */
+/** Refused instead of retried, because the user can free space. */
 export const diskFull = (cause: unknown): ApiError =>
   new ApiError('RequestEntityTooLarge', 'The disk of the server is full; nothing was kept', {
     hint: 'Delete unused images, or ask the operator of the server for space; then upload it again',
