@@ -1,4 +1,4 @@
-// Turns files into content of the image store and back into bytes, for the operations on images and ISOs.
+// Stores files as content of the image store, and reads them again, for the operations on images and ISOs.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Architecture } from '../../api/architecture.ts'
@@ -24,42 +24,42 @@ export type GuestSystem = NonNullable<Manifest['os']>
 
 export interface ImportOptions {
   readonly architecture: Architecture
-  /** What boots the disk; without it, what the architecture usually has. */
+  /** Default: the usual firmware of the architecture. */
   readonly firmware?: Firmware | undefined
-  /** Which guest the disk holds. */
+  /** The operating system on the disk. */
   readonly os?: GuestSystem | undefined
   readonly signal: AbortSignal
   progress(progress: { readonly percent: number; readonly bytes: number }): void
-  /** Nothing comes, and why; undefined: it goes on. */
+  /** Called with the reason when the work is waiting, and with undefined when it continues. */
   waits(reason: string | undefined): void
 }
 
 const touchesAtOnce = 16
 
-/** What boots a guest where nobody said; without an entry, what its architecture usually has. */
+/** The default firmware of a guest system, if it is not that of the architecture. */
 const firmwareOf: Readonly<Partial<Record<GuestSystem, Firmware>>> = { macos: 'uefi' }
 
-/** What a record says about its content. */
+/** The fields of a record about its content. */
 export type Imported = Required<Pick<ImageRecord, 'content' | 'sizeBytes' | 'spaceUsedBytes'>> &
   Pick<ImageRecord, 'os' | 'warning'>
 
 export interface ImageContents {
-  /** Some of it may be on another server. */
+  /** Some content may be on other servers. */
   readonly isShared: boolean
-  /** A disk without anything on it. */
+  /** Stores an empty disk. */
   empty(architecture: Architecture, sizeBytes: number, boot: Pick<ImportOptions, 'firmware' | 'os'>): Promise<Imported>
-  /** A disk in any format that is recognised; throws BadDiskError for what is none. Takes the file. */
+  /** Stores a disk of any known format. Throws BadDiskError for other files. Consumes the file. */
   importDisk(file: string, options: ImportOptions): Promise<Imported>
-  /** A disc as it is; throws BadDiskError for what is none. */
+  /** Stores a disc without changes. Throws BadDiskError for other files. */
   importDisc(file: string, options: ImportOptions): Promise<Imported>
   read(digest: string, range: { start: number; end: number }, signal: AbortSignal): AsyncIterable<Uint8Array>
-  /** Throws where some of its content is unavailable: an error can be sent only before the first byte. */
+  /** Throws if some of its content is unavailable, because an error can be sent only before the first byte. */
   requireDisk(digest: string): Promise<void>
-  /** The next offset at or after `offset` with data other than zeros. */
+  /** Returns the next offset from `offset` on with data other than zeros. */
   nextData(digest: string, offset: number): Promise<number>
-  /** The same disk as a qcow2 file: always the same bytes. */
+  /** Reads the disk as a qcow2 file, which always has the same bytes. */
   openQcow2(digest: string): Promise<Readable>
-  /** Protects all of it from the collector, as if it were new. False: some of it is gone. Throws if that is unknown. */
+  /** Protects all of it from the collector like new content. Returns false if some is missing. Throws if that is unknown. */
   hold(digest: string): Promise<boolean>
 }
 
@@ -74,7 +74,7 @@ export function openImageContents(store: ContentStore): ImageContents {
       formatVersion,
       architecture,
       ...(os && { os }),
-      // Disks are made of sectors; where a file ends inside of one, its record knows.
+      // A disk has whole sectors. The exact size of the file is in the record.
       virtualSizeBytes: Math.ceil(sizeBytes / sectorBytes) * sectorBytes,
       boot: { kind: 'firmware', ...(firmware && { firmware }) },
       layers: await boundLayers(layers, store, { signal }),
@@ -83,7 +83,7 @@ export function openImageContents(store: ContentStore): ImageContents {
     return { content, sizeBytes, spaceUsedBytes: ((await store.size(content)) ?? 0) + storedBytes(manifest) }
   }
 
-  /** What is not there is gone, or this throws: where it is has to come back. */
+  /** Throws if the content may be on a server that is away. `size` fetches content from other servers. */
   const touched = async (digest: string): Promise<boolean> =>
     (await store.touch(digest)) || ((await store.size(digest)) !== undefined && store.touch(digest))
 
@@ -146,20 +146,20 @@ export function openImageContents(store: ContentStore): ImageContents {
   }
 }
 
-/** Progress of one part of the work as that of the whole. */
+/** Maps the progress of one part of the work to that of the whole. */
 const part =
   (progress: ImportOptions['progress'], from: number, to: number) =>
   ({ bytes, of }: Progress): void =>
     progress({ percent: Math.floor(from + (to - from) * (of === 0 ? 1 : Math.min(1, bytes / of))), bytes })
 
-/** Each chunk once, however often it is named. `base`: what that has is left out. */
+/** Counts each chunk once, and none that `base` has. */
 export function storedBytes(manifest: Manifest, base?: Manifest): number {
   const sizes = new Map([...chunksOf(manifest)].map(({ digest, storedBytes }) => [digest, storedBytes]))
   if (base) for (const { digest } of chunksOf(base)) sizes.delete(digest)
   return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
 }
 
-/** Where the server lacks the program for a compression, that is what is wrong with the disk here. */
+/** A missing decompression program makes the disk unreadable on this server. */
 function withoutProgram(error: NodeJS.ErrnoException): never {
   if (error.code !== 'ENOENT' || !error.syscall?.startsWith('spawn')) throw error
   throw new BadDiskError(`The server has no program "${error.path}" to decompress the file: upload it uncompressed`)

@@ -19,8 +19,8 @@ export function imageKinds(services: KindServices): Readonly<Record<'image' | 'i
   const { collections, imageUses, isoUses, content } = services
   const contents = openImageContents(content)
   const among = amongServers(services)
-  const images = { noun: 'images', word: 'image', command: 'image', collection: collections.images } as const
-  const isos = { noun: 'isos', word: 'ISO', command: 'iso', collection: collections.isos } as const
+  const images = { noun: 'images', word: 'image', collection: collections.images } as const
+  const isos = { noun: 'isos', word: 'ISO', collection: collections.isos } as const
   return {
     image: kindOf({ ...among, ...images, uses: imageUses, contents }, contents.importDisk),
     iso: kindOf({ ...among, ...isos, uses: isoUses, contents }, contents.importDisc),

@@ -1,5 +1,5 @@
 // Records of images and ISOs: a collection for each, over the same content. A record becomes Ready by one
-// compare-and-set after all content that it names is stored, so it is never half there.
+// compare-and-set after all content that it names is stored.
 import {
   ApiError,
   alreadyExists,
@@ -14,6 +14,7 @@ import {
 import type { Image } from '../../api/images/images.ts'
 import type { ContentStore } from '../../images/content/content.ts'
 import { timestamp } from '../../platform/clock.ts'
+import { defined } from '../../platform/defined.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { imageNameRule, isImageName } from '../../rules/image-names.ts'
 import { type Caller, mayCommitTo, reasonAgainstDeletingImage } from '../../rules/ownership.ts'
@@ -26,28 +27,25 @@ import { type Entry, ignoreLost, isFault, type Store } from '../../store/store.t
 import { type Listing, listing } from '../lists/listing.ts'
 import type { Download } from '../transfer/downloads.ts'
 import type { ImageContents } from './contents.ts'
-import { seenVms, shownDescription, shownImage, vmsText } from './shown-image.ts'
+import { imageView, visibleDescription, visibleVms, vmsText } from './image-view.ts'
 import type { ImageUses } from './uses.ts'
 
 interface ImageKind {
   readonly noun: 'images' | 'isos'
-  /** In messages. */
+  /** The word in messages. */
   readonly word: 'image' | 'ISO'
-  /** The command of the command line. */
-  readonly command: 'image' | 'iso'
 }
 
 export interface ImageStoreParts extends ImageKind {
   readonly collection: Collection<ImageRecord>
   readonly uses: ImageUses
   readonly contents: ImageContents
-  /** The id of this one, where several servers share the records. */
+  /** The id of this server, if several servers share the records. */
   readonly server?: string | undefined
-  /** Resolves when this server has seen what others have written until now. */
+  /** Resolves when this server has seen what others have written so far. */
   caughtUp?(): Promise<void>
 }
 
-/** Who asks, from where, when, and by which request. */
 export interface RequestContext {
   readonly namespace: string
   readonly caller: Caller
@@ -56,23 +54,22 @@ export interface RequestContext {
 }
 
 export type NewImage = Omit<ImageRecord, 'owner' | 'createdAt' | 'updatedAt' | 'requestKey' | 'sourceNamespace'>
-export interface Made {
+export interface CreatedImage {
   readonly entry: Entry<ImageRecord>
-  /** The same request had made it before. */
+  /** An earlier try of the same request created it. */
   readonly isRepeated: boolean
 }
 
 export interface ImageServices {
   readonly collections: Collections
   readonly store: Store
-  /** Which VMs use which image. */
   readonly imageUses: ImageUses
   readonly content: ContentStore
   /** Only where servers share a store. */
   readonly peers?: { readonly servers: { readonly id: string } } | undefined
 }
 
-/** What an image store needs to know where other servers change the same records. */
+/** The parts that are only needed if servers share a store. */
 export function amongServers({
   peers,
   store,
@@ -94,16 +91,16 @@ export class ImageStore {
 
   shown(entry: Entry<ImageRecord>, caller: Caller): Image {
     const { noun, uses } = this.#parts
-    return shownImage(entry, { noun, vms: uses.of(entry.value.name), caller })
+    return imageView(entry, { noun, vms: uses.of(entry.value.name), caller })
   }
 
-  /** Also notifies when the users of one change, which its record does not show. `rolesRev`: see Roles. */
+  /** Items also change with the VMs that use them. `rolesRev`: see Roles. */
   listed(caller: Caller, rolesRev: () => string): Listing<Image> {
     const { collection, uses } = this.#parts
     return {
       ...listing(collection, '', (entry) => this.shown(entry, caller)),
       isDerived: true,
-      // Whoever gets into a namespace sees more of images that have not changed.
+      // A caller with a new role sees more of images that have not changed.
       ...(caller.roleIn(undefined) !== 'admin' && { visibleRev: rolesRev }),
       extraChanges: (notify) => uses.subscribe((names) => notify(names.map((name) => collection.key('', name)))),
     }
@@ -122,15 +119,14 @@ export class ImageStore {
     return [invalidField(field, message)]
   }
 
-  /** Throws what can never be right, and a name that is taken by another request than this one. */
+  /** Refuses invalid fields, and a name that another request has taken. */
   refuse(causes: readonly Cause[], name: string, requestKey: string | undefined): void {
     if (causes.length > 0) throw invalid(this.#parts.noun, causes, 'Correct the fields in details.causes')
     const found = this.#parts.collection.get('', name)
     if (found && !isOf(found, requestKey)) throw this.#taken(found.value)
   }
 
-  /** Names are unique by the key of the record, whoever else creates one at the same time. */
-  async create(record: NewImage, { namespace, caller, now, requestKey }: RequestContext): Promise<Made> {
+  async create(record: NewImage, { namespace, caller, now, requestKey }: RequestContext): Promise<CreatedImage> {
     const { collection, server } = this.#parts
     const at = timestamp(now)
     const whole: ImageRecord = {
@@ -147,7 +143,7 @@ export class ImageStore {
     } catch (error) {
       const found = collection.get('', record.name)
       if (!isFault(error, 'AlreadyExists') || !found) throw error
-      // Being taken in by this server: its request is still running. A capture or a pull continues by itself.
+      // The first try of an upload is still running. A capture or a pull continues without its request.
       const isUploading = found.value.state === 'Updating' && !found.value.capture && !found.value.pull
       if (isOf(found, requestKey) && !isUploading) return { entry: found, isRepeated: true }
       throw this.#taken(found.value)
@@ -157,45 +153,41 @@ export class ImageStore {
   async copy(
     from: string,
     to: { name: string; description: string | undefined },
-    asked: RequestContext,
-  ): Promise<Made> {
+    context: RequestContext,
+  ): Promise<CreatedImage> {
     const { collection, contents, noun } = this.#parts
-    this.refuse(this.nameProblems(to.name), to.name, asked.requestKey)
+    this.refuse(this.nameProblems(to.name), to.name, context.requestKey)
     const source = this.existing(from).value
     if (!isReady(source))
       throw this.#conflict(from, `is ${source.state} and cannot be copied`, 'Wait until it is Ready')
     const { architecture, os, sizeBytes, recipe, content, spaceUsedBytes, warning } = source
-    const made = await this.create(
+    const created = await this.create(
       {
         name: to.name,
         description:
           to.description ??
-          `Copied from ${shownDescription(source.description, asked.caller) || source.name}`.slice(0, 1_024),
+          `Copied from ${visibleDescription(source.description, context.caller) || source.name}`.slice(0, 1_024),
         architecture,
-        ...(os && { os }),
         sizeBytes,
-        ...(recipe !== undefined && { recipe }),
-        ...(content !== undefined && { content }),
-        ...(spaceUsedBytes !== undefined && { spaceUsedBytes }),
-        ...(warning !== undefined && { warning }),
+        ...defined({ os, recipe, content, spaceUsedBytes, warning }),
         source: source.name,
         sourceType: 'local',
         ...(noun === 'images' && { parent: { image: source.name, version: source.version ?? 1 } }),
       },
-      asked,
+      context,
     )
     failpoint('copy.recorded')
-    // While the source is there, its content is. Had it gone meanwhile, the collector might have been quicker than we.
-    // What is on the disk of another server is brought here first, where nobody else's collector can take it.
+    // As long as the source exists, its content does. If it was deleted, the collector may have deleted its content. Content
+    // of another server is fetched, so that the collector of that server cannot delete it.
     const isHeld = content === undefined || (!contents.isShared && collection.get('', from)?.value.content === content)
-    const takeBack = (): Promise<unknown> => collection.delete(made.entry).catch(ignoreLost)
+    const undo = (): Promise<unknown> => collection.delete(created.entry).catch(ignoreLost)
     const hold = (digest: string): Promise<boolean> =>
       contents.hold(digest).catch(async (error: unknown) => {
-        await takeBack()
+        await undo()
         throw error
       })
-    if (isHeld || (await hold(content))) return made
-    await takeBack()
+    if (isHeld || (await hold(content))) return created
+    await undo()
     throw this.#conflict(from, 'was deleted in the meantime, or some of its content is lost', 'Upload it again')
   }
 
@@ -203,17 +195,17 @@ export class ImageStore {
     return this.change(this.existing(name), (record) => ({ ...record, description, updatedAt: timestamp(now) }))
   }
 
-  /** `isProtected`: only administrators delete it or commit to it. */
+  /** Only administrators may delete or commit to a protected image. */
   protect(name: string, isOn: boolean, now: Date): Promise<Entry<ImageRecord>> {
     return this.change(this.existing(name), (record) => ({ ...record, protected: isOn, updatedAt: timestamp(now) }))
   }
 
-  /** What an earlier version was becomes the next one. VMs keep what they were deployed from. */
+  /** Makes an earlier version the next one. VMs keep the content that they were deployed from. */
   async restore(name: string, version: number, caller: Caller, now: Date): Promise<Entry<ImageRecord>> {
     const { contents } = this.#parts
     const entry = this.existing(name)
     const { content } = this.#restorable(entry.value, version, caller)
-    // As long as its record keeps it, the collector does; it may have been lost otherwise, or before there were kept versions.
+    // The collector keeps this content, but it may be lost in other ways.
     if (content !== undefined && !(await contents.hold(content)))
       throw this.#conflict(name, `has lost content of version ${version}`, 'Choose another version, or upload it again')
     return this.change(entry, (record) => restoredTo(record, this.#restorable(record, version, caller), timestamp(now)))
@@ -241,7 +233,7 @@ export class ImageStore {
   async remove(name: string, caller: Caller): Promise<Status> {
     const { collection, uses, noun } = this.#parts
     this.#assertMayRemove(this.existing(name).value, caller)
-    // A VM that another server has just written uses it, too.
+    // Another server may just have written a VM that uses it.
     await this.#parts.caughtUp?.()
     await collection.change(collection.key('', name), () => {
       const entry = this.existing(name)
@@ -249,9 +241,9 @@ export class ImageStore {
       const users = uses.of(name)
       if (users.length > 0) {
         const hint = 'Delete these VMs first: svc3 vm delete NAME -n NAMESPACE'
-        throw this.#conflict(name, `is used by ${vmsText(seenVms(users, caller))}`, hint)
+        throw this.#conflict(name, `is used by ${vmsText(visibleVms(users, caller))}`, hint)
       }
-      // A pull and a save end when their record does; a commit would leave a VM that is being written into nothing.
+      // Deleting the record ends a pull or a save. During a commit, a VM is being written to the image.
       const isEnded = entry.value.pull !== undefined || entry.value.capture?.kind === 'save'
       if (entry.value.state === 'Updating' && !isEnded)
         throw this.#conflict(name, 'is being written', 'Wait until it is Ready or Failed')
@@ -283,7 +275,7 @@ export class ImageStore {
     return { name, bytes: sizeBytes, tag: content, read, requireAll, nextData }
   }
 
-  /** Changes a record until it succeeds, as long as it is the same one. */
+  /** Throws Conflict if the record was deleted and created again. */
   change(entry: Entry<ImageRecord>, next: (record: ImageRecord) => ImageRecord): Promise<Entry<ImageRecord>> {
     const { name, createdAt } = entry.value
     return this.#parts.collection.change(entry.key, () => {
@@ -294,7 +286,7 @@ export class ImageStore {
     })
   }
 
-  /** Rolls back what was not finished. */
+  /** Deletes the record of failed work. */
   async forget({ key, value: { createdAt } }: Entry<ImageRecord>): Promise<void> {
     await this.#parts.collection.change(key, (record) =>
       record?.createdAt === createdAt && !isReady(record) ? null : undefined,
@@ -323,8 +315,8 @@ export class ImageStore {
 
   #taken({ name, state }: ImageRecord): ApiError {
     const { noun, word } = this.#parts
-    const isWritten = state === 'Updating'
-    const hint = isWritten
+    const isBeingWritten = state === 'Updating'
+    const hint = isBeingWritten
       ? `Another request is writing it; choose another name`
       : `Choose another name, or delete the ${word} first`
     return alreadyExists(noun, name, { hint })
@@ -342,8 +334,8 @@ const isOf = ({ value }: Entry<ImageRecord>, requestKey: string | undefined): bo
   requestKey !== undefined && value.requestKey === requestKey
 
 /**
- * What a server that died was about to take in: its file is gone with it. A server does this for itself before it takes
- * requests; for one that does not come back, the others do.
+ * Deletes records of uploads whose server died, because their files are lost. A server does this for itself at its start,
+ * and the leader for servers that do not come back.
  */
 export async function forgetUploads(
   { images, isos }: Pick<Collections, 'images' | 'isos'>,

@@ -1,4 +1,4 @@
-// An index of which VMs use which image or ISO, kept current from the records.
+// An index of the VMs that use each image or ISO, updated with the records of VMs.
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import type { View } from '../../store/view.ts'
 
@@ -8,7 +8,7 @@ export class ImageUses {
   readonly #listeners = new Set<(names: readonly string[]) => void>()
   readonly stop: () => void
 
-  /** `usedBy`: the name of what a VM uses. */
+  /** `usedBy` returns the name of the image or ISO that a VM uses. */
   constructor(view: View<VmRecord>, usedBy: (record: VmRecord) => string | undefined) {
     this.#usedBy = usedBy
     for (const { value } of view.range()) this.#add(value)
@@ -26,13 +26,13 @@ export class ImageUses {
     })
   }
 
-  /** Notified of names whose users have changed. */
+  /** Notified with the names whose users have changed. */
   subscribe(listener: (names: readonly string[]) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
 
-  /** As `namespace/name`. */
+  /** Returns the VMs as `namespace/name`. */
   of(name: string): string[] {
     return [...(this.#users.get(name) ?? [])].toSorted()
   }

@@ -1,5 +1,5 @@
-// Downloads the file of a remote item to disk by ranges, resumes after a restart, and verifies it at the end. The size
-// of the file is the only progress state.
+// Downloads the file of a remote item to disk, resumes after a restart, and verifies it at the end. The size of the file
+// is the only state.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { DiskFullError, explainFull, roomOn } from '../../images/content/temporary-files.ts'
@@ -9,9 +9,9 @@ import { backOff, wait, waitingText } from '../../rules/retry.ts'
 import { digestOf, writePieces } from '../transfer/write-pieces.ts'
 import { RemoteError } from './http.ts'
 
-interface Wanted {
+interface ExpectedFile {
   readonly bytes: number
-  /** 64 digits. */
+  /** In hexadecimal. */
   readonly sha256: string
 }
 
@@ -25,22 +25,22 @@ interface DownloadOptions {
   readonly signal: AbortSignal
   open(start: number, signal: AbortSignal): Promise<OpenedFile>
   progress(bytes: number): void
-  /** Nothing comes, and why. */
+  /** Called with the reason when the download waits for a retry. */
   waits(reason: string): void
   readonly firstDelayMs: number
 }
 
 const retry = { attempts: 6, maxDelayMs: 30_000, maxRetryAfterMs: 0 }
 
-export async function downloadTo(file: string, wanted: Wanted, options: DownloadOptions): Promise<void> {
+export async function downloadTo(file: string, expected: ExpectedFile, options: DownloadOptions): Promise<void> {
   await using handle = await fs.open(file, 'a+', 0o600).then(async (made) => {
     await made.close()
     return fs.open(file, 'r+')
   })
-  // What is there may be of a crash, or of another file of the same name: it gets one more chance, from the start.
+  // Bytes of an earlier try may be wrong, so a file that does not match is downloaded once more from the start.
   for (let isLast = ((await handle.stat()).size === 0) as boolean; ; isLast = true) {
-    await complete(handle, file, wanted, options)
-    if ((await digestOf(file, options.signal)) === wanted.sha256) break
+    await complete(handle, file, expected, options)
+    if ((await digestOf(file, options.signal)) === expected.sha256) break
     await handle.truncate(0)
     if (isLast) throw new RemoteError('The downloaded file does not match the SHA-256 checksum of the remote', false)
   }
@@ -50,7 +50,7 @@ export async function downloadTo(file: string, wanted: Wanted, options: Download
 async function complete(
   handle: fs.FileHandle,
   file: string,
-  { bytes }: Wanted,
+  { bytes }: ExpectedFile,
   { signal, open, progress, waits, firstDelayMs }: DownloadOptions,
 ): Promise<void> {
   if ((await handle.stat()).size > bytes) await handle.truncate(bytes)

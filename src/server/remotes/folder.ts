@@ -7,7 +7,7 @@ import { readAll } from '../../platform/http.ts'
 import { isImageName } from '../../rules/image-names.ts'
 import { largestDiskBytes } from '../../rules/sizes.ts'
 import { downloadTo } from './download.ts'
-import { getFrom, type RemoteAddress, RemoteError, remoteError } from './http.ts'
+import { getFrom, inTime, type RemoteAddress, RemoteError, remoteError } from './http.ts'
 import type { ListedItem, RemoteSource } from './source.ts'
 
 const Index = t.Object({
@@ -17,7 +17,7 @@ const Index = t.Object({
       kind: t.Enum(['image', 'iso']),
       name: t.String({ maxLength: 63 }),
       type: t.Enum(architectures),
-      /** Of the file, in bytes. */
+      /** In bytes. */
       size: t.Integer({ minimum: 1, maximum: largestDiskBytes }),
       sha256: t.String({ pattern: '^[0-9a-f]{64}$' }),
       file: t.String({ minLength: 1, maxLength: 1_024 }),
@@ -28,24 +28,22 @@ const Index = t.Object({
     { maxItems: 10_000 },
   ),
 })
-type Listed = t.Static<typeof Index>['items'][number]
+type IndexItem = t.Static<typeof Index>['items'][number]
 const shape = Compile(Index)
 
-const largestIndexBytes = 4 * 2 ** 20
+const maxIndexBytes = 4 * 2 ** 20
 const indexMs = 10_000
 
 export function openFolder(remote: RemoteAddress): RemoteSource {
-  const read = async (signal: AbortSignal): Promise<readonly Listed[]> => {
+  const read = async (signal: AbortSignal): Promise<readonly IndexItem[]> => {
     const url = new URL('index.json', remote.url)
-    const limit = AbortSignal.timeout(indexMs)
-    try {
-      const answer = await getFrom(remote, url, { signal: AbortSignal.any([signal, limit]) })
-      return parseFolderIndex((await readAll(answer, largestIndexBytes)).toString(), remote)
-    } catch (error) {
-      signal.throwIfAborted()
-      if (limit.aborted) throw new RemoteError(`Remote ${remote.name} took more than ${indexMs / 1_000} s`, true)
-      throw remoteError(error, remote.name, url)
-    }
+    return inTime(`Remote ${remote.name}`, indexMs, signal, async (limited) => {
+      const answer = await getFrom(remote, url, { signal: limited })
+      const text = await readAll(answer, maxIndexBytes).catch((error) => {
+        throw remoteError(error, remote.name, url)
+      })
+      return parseFolderIndex(text.toString(), remote)
+    })
   }
 
   return {
@@ -79,7 +77,7 @@ export function openFolder(remote: RemoteAddress): RemoteSource {
   }
 }
 
-const itemOf = ({ kind, name, type, size, sha256, description, firmware, os }: Listed): ListedItem => ({
+const itemOf = ({ kind, name, type, size, sha256, description, firmware, os }: IndexItem): ListedItem => ({
   kind,
   name,
   type,
@@ -91,7 +89,10 @@ const itemOf = ({ kind, name, type, size, sha256, description, firmware, os }: L
 })
 
 /** One invalid entry fails the whole index: its author should see the error, not a guess. */
-export function parseFolderIndex(text: string, { name, url }: Pick<RemoteAddress, 'name' | 'url'>): readonly Listed[] {
+export function parseFolderIndex(
+  text: string,
+  { name, url }: Pick<RemoteAddress, 'name' | 'url'>,
+): readonly IndexItem[] {
   const refuse = (what: string): never => {
     throw new RemoteError(`index.json of remote ${name} ${what}`, false)
   }

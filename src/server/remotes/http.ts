@@ -4,16 +4,15 @@ import { createHttpClient, HttpError, type HttpResponse } from '../../platform/h
 import { type AddressKind, addressKind, mayLeadTo } from '../../rules/address-kinds.ts'
 import { isTransientStatus } from '../../rules/retry.ts'
 
-/** A remote that is reached by HTTP. */
 export interface RemoteAddress {
-  /** As the configuration calls it. */
+  /** The name in the configuration. */
   readonly name: string
   /** Ends in a slash. */
   readonly url: URL
   readonly allowInsecure: boolean
-  /** PEM, in place of the authorities that Node trusts. */
+  /** In PEM. Default: the authorities that Node trusts. */
   readonly authorities: readonly string[] | undefined
-  /** Between the first two tries; more between later ones. */
+  /** The delay between the first two tries. Later delays are longer. */
   readonly firstDelayMs: number
 }
 
@@ -43,7 +42,7 @@ export async function getFrom(
 ): Promise<HttpResponse> {
   const ownKinds = new Set<AddressKind>()
   let current = url
-  // A client of its own: a pooled connection may have been allowed under other rules.
+  // Not shared, because the address of a pooled connection may have been checked under other rules.
   const client = createHttpClient({
     idleMs,
     maxSockets: 0,
@@ -63,8 +62,8 @@ export async function getFrom(
     },
   })
   try {
-    const asked = { 'accept-encoding': 'identity', ...headers }
-    const response = await client.send({ method: 'GET', url, headers: asked, signal, maxRedirects })
+    const all = { 'accept-encoding': 'identity', ...headers }
+    const response = await client.send({ method: 'GET', url, headers: all, signal, maxRedirects })
     const { status, body } = response
     if (status !== 200 && status !== 206)
       throw new RemoteError(`Remote ${name} answered ${status} for ${shortened(current)}`, isTransientStatus(status))
@@ -77,7 +76,24 @@ export async function getFrom(
   }
 }
 
-/** The error as a failure of the remote. */
+/** Runs work of a remote with a timeout. `what` names the remote in the error. */
+export async function inTime<T>(
+  what: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const limit = AbortSignal.timeout(timeoutMs)
+  try {
+    return await work(AbortSignal.any([signal, limit]))
+  } catch (error) {
+    signal.throwIfAborted()
+    if (limit.aborted) throw new RemoteError(`${what} took more than ${timeoutMs / 1_000} s`, true)
+    throw error
+  }
+}
+
+/** Converts an error of a request to a RemoteError. */
 export function remoteError(error: unknown, name: string, url: URL): RemoteError {
   if (error instanceof RemoteError) return error
   if (error instanceof HttpError) return new RemoteError(`Remote ${name} ${error.message}`, false, error)

@@ -1,5 +1,5 @@
-// A pull in the background: fetches what a record wants from a remote, stores it as content, and makes the record
-// Ready, or Failed with the reason. Resumes after a restart.
+// Pulls images and ISOs in the background: fetches what a record names from a remote, stores it as content, and makes the
+// record Ready, or Failed with the reason. A pull resumes after a restart.
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -33,7 +33,6 @@ import type { Remotes } from './remotes.ts'
 import type { ListedItem, RemoteKind } from './source.ts'
 
 interface OfferServices {
-  /** Where images and ISOs can be pulled from. */
   readonly remotes: Remotes
   /** Aborted when pending requests have to end. */
   readonly ending: AbortSignal
@@ -43,7 +42,7 @@ export interface BeginPullServices extends KindServices, OfferServices, Omit<Reg
 }
 interface PullServices extends KindServices, OfferServices, Omit<RegistryServices, 'collections'> {
   readonly uploads: Uploads
-  /** Files that come in pieces and outlive a restart. */
+  /** Holds partial files, which survive a restart. */
   readonly partialFolder: string
   readonly clock: Clock
   readonly log: Log
@@ -114,13 +113,12 @@ const nameless = (name: string): ApiError => {
 
 const prefix = 'pull-'
 
-/** Made when it is not there. */
 export async function openPartialFolder(folder: string): Promise<string> {
   await fs.mkdir(folder, { recursive: true, mode: 0o700 })
   return folder
 }
 
-/** Of the record, not of its name: one made again under the same name begins anew. */
+/** Depends on the record and not only on its name, so that a new record of the same name starts a new download. */
 const fileOf = (folder: string, kind: RemoteKind, { name, createdAt, pull }: ImageRecord): string => {
   const stamp = createHash('sha256')
     .update(JSON.stringify([kind, name, createdAt, pull?.sha256]))
@@ -128,7 +126,6 @@ const fileOf = (folder: string, kind: RemoteKind, { name, createdAt, pull }: Ima
   return path.join(folder, `${prefix}${stamp.slice(0, 32)}`)
 }
 
-/** What the controller works with. */
 interface ImagePulls {
   pull(kind: RemoteKind, entry: Entry<ImageRecord>, signal: AbortSignal): Promise<void>
   clean(wanted: readonly { readonly kind: RemoteKind; readonly entry: Entry<ImageRecord> }[]): Promise<void>
@@ -141,7 +138,7 @@ export function createPulls(services: PullServices): ImagePulls {
   async function pullOnce(kind: RemoteKind, entry: Entry<ImageRecord>, pull: PullRecord, signal: AbortSignal) {
     const { store, take } = kinds[kind]
     const file = fileOf(partialFolder, kind, entry.value)
-    // What comes into the store is left alone by the collector from then on.
+    // Holds off the collector once content is stored.
     using held = new DisposableStack()
     const from = 'reference' in pull ? fromRegistry(pull) : fromRemote(pull)
     const firmware = 'firmware' in pull ? pull.firmware : undefined
@@ -163,7 +160,7 @@ export function createPulls(services: PullServices): ImagePulls {
           signal,
           progress: options.progress,
           waits: options.waits,
-          take: () => taken(options),
+          take: () => takeFile(options),
           takeFrom(registry, digest) {
             held.use(uploads.hold())
             return takeFrom(registry, digest, services, options)
@@ -171,8 +168,8 @@ export function createPulls(services: PullServices): ImagePulls {
         })
     }
 
-    /** From a second name of the file: should this be cut off, all that was fetched is still there. */
-    async function taken(options: ImportOptions) {
+    /** Works on a second link to the file, so that the download is kept if this is interrupted. */
+    async function takeFile(options: ImportOptions) {
       failpoint('pull.fetched')
       held.use(uploads.hold())
       const second = await temporaryName(uploads.folder)
@@ -195,11 +192,11 @@ export function createPulls(services: PullServices): ImagePulls {
         await pullOnce(kind, entry, pull, signal)
         log.info('pulled', { kind, name })
       } catch (error) {
-        // The server stops, or nobody wants it any more.
+        // The server stops, or the record was deleted.
         if (signal.aborted) return
         const reason = reasonOf(error)
         log.warn('a pull failed', { kind, name, problem: reason })
-        // First, for where the disk is full there is no room for the record either.
+        // Removed first, because a full disk has no room for the record either.
         await fs.rm(fileOf(partialFolder, kind, entry.value), { force: true })
         const failed = ({ pull: _, progress: __, ...record }: ImageRecord): ImageRecord => ({
           ...record,
@@ -224,11 +221,11 @@ function ifGone(error: unknown): void {
   if (!(error instanceof ApiError)) throw error
 }
 
-/** The message for people: unexpected internal errors are in the log only. */
+const explained = [RemoteError, RegistryError, WrongContentError, BadDiskError, ApiError]
+
+/** The message for people. Unexpected errors are only logged. */
 function reasonOf(error: unknown): string {
-  const isTheirs = error instanceof RemoteError || error instanceof RegistryError || error instanceof WrongContentError
-  if (isTheirs) return error.message
   if (error instanceof DiskFullError) return 'The disk of the server is full; nothing was kept'
-  if (error instanceof BadDiskError || error instanceof ApiError) return error.message
+  if (explained.some((type) => error instanceof type)) return (error as Error).message
   return 'The server failed during the pull; see the server log'
 }

@@ -1,4 +1,4 @@
-// How the registry of a reference is accessed: which stored credentials apply, and the error where there are none.
+// Access to the registry of a reference: which stored credentials apply, and the error if there are none.
 import fs from 'node:fs/promises'
 import { ApiError, invalid, invalidField } from '../../api/errors.ts'
 import type { RegistryLogin } from '../../api/nodes/captures.ts'
@@ -11,23 +11,23 @@ import type { Collections, RegistryCredentialRecord } from '../../store/records/
 import type { Entry } from '../../store/store.ts'
 import type { Settings } from '../config/settings.ts'
 
-type Stored = Pick<Collections, 'registryCredentials'>
+type CredentialRecords = Pick<Collections, 'registryCredentials'>
 
 export interface RegistryServices {
-  readonly collections: Stored
+  readonly collections: CredentialRecords
   readonly secrets: Secrets
   readonly settings: Pick<Settings, 'registries'>
   /** Aborted when pending requests have to end. */
   readonly ending: AbortSignal
 }
 
-/** What references are wanted for: which form they may have, and which field of which records they are. */
+/** The uses of references, each with the field that errors name. */
 const uses = {
   push: { field: 'imageReference', kind: 'pushjobs' },
   pull: { field: 'image', kind: 'images' },
 } as const
 
-/** Throws what is wrong with it. */
+/** Parses a reference, or throws Invalid. */
 export function referenceOf(text: string, use: keyof typeof uses = 'push'): ImageReference {
   const parsed = parseImageReference(text, use)
   if (parsed.ok) return parsed.reference
@@ -36,7 +36,7 @@ export function referenceOf(text: string, use: keyof typeof uses = 'push'): Imag
 }
 
 export function findCredentials(
-  { registryCredentials }: Stored,
+  { registryCredentials }: CredentialRecords,
   namespace: string,
   reference: ImageReference,
 ): Entry<RegistryCredentialRecord> | undefined {
@@ -48,9 +48,9 @@ export function findCredentials(
   return all.find(({ value }) => value === found)
 }
 
-/** Throws where there are none: true now, and an administrator can change it. */
+/** Throws Conflict if there are none. */
 export function requireCredentials(
-  stored: Stored,
+  stored: CredentialRecords,
   namespace: string,
   reference: ImageReference,
 ): Entry<RegistryCredentialRecord> {
@@ -59,7 +59,7 @@ export function requireCredentials(
   throw missingCredentials(reference, namespace)
 }
 
-/** The same for somebody who waits: the command in the answer is the one that works with this registry. */
+/** Throws Conflict if there are none. The hint has the command for this registry, which may use plain HTTP. */
 export async function requirePushCredentials(
   services: RegistryServices,
   namespace: string,
@@ -77,7 +77,7 @@ function missingCredentials(reference: ImageReference, namespace: string, how?: 
 const lookMs = 3_000
 const once: RetryPolicy = { attempts: 1, firstDelayMs: 0, maxDelayMs: 0, maxRetryAfterMs: 0 }
 
-/** Whether it answers, and not in TLS. One that cannot be reached, or must not be, is taken for one that does. */
+/** Whether the registry answers without TLS. Returns false if it cannot be reached. */
 async function speaksPlainHttp(
   services: Pick<RegistryServices, 'secrets' | 'settings' | 'ending'>,
   reference: ImageReference,
@@ -94,7 +94,7 @@ async function speaksPlainHttp(
   }
 }
 
-/** With the password: for the program that is about to use it, and for nobody else. */
+/** Includes the decrypted password. */
 export async function loginFor(
   services: Pick<RegistryServices, 'secrets' | 'settings'>,
   reference: ImageReference,

@@ -1,5 +1,5 @@
-// Resolves image references in registries to a manifest, once, with the credentials of the namespace. So nobody gets
-// from a node's cache what the registry would refuse them.
+// Resolves an image reference to a manifest, with the credentials of the namespace. A namespace therefore gets no image
+// from a node's cache that the registry would refuse it.
 import type { Architecture } from '../../api/architecture.ts'
 import { ApiError, type ErrorOptions, invalidField, type Reason } from '../../api/errors.ts'
 import { RegistryError, type RegistryFault } from '../../oci/artifact/errors.ts'
@@ -11,7 +11,7 @@ import type { ImageRecord } from '../../store/records/fleet-records.ts'
 import { findCredentials, loginFor, type RegistryServices } from './registries.ts'
 
 export interface RegistryImage {
-  /** `host/repository@sha256:…`: always the same. */
+  /** `host/repository@sha256:…` */
   readonly pinned: string
   readonly digest: string
   readonly architecture: Architecture
@@ -20,23 +20,22 @@ export interface RegistryImage {
   readonly storedBytes: number
 }
 
-/** Somebody waits for the answer. */
+/** Short, because a user is waiting. */
 const timeoutMs = 15_000
 const retry: RetryPolicy = { attempts: 3, firstDelayMs: 250, maxDelayMs: 1_000, maxRetryAfterMs: 1_000 }
 const retryAfterSeconds = 10
 
-interface Looking {
+interface LookupOptions {
   readonly namespace: string
-  /** Any other is refused. */
+  /** Other architectures are refused. */
   readonly architecture?: Architecture
-  /** Less than a deployment has. */
   readonly waitMs?: number
 }
 
 export async function findRegistryImage(
   services: RegistryServices,
   reference: ImageReference,
-  { namespace, architecture, waitMs = timeoutMs }: Looking,
+  { namespace, architecture, waitMs = timeoutMs }: LookupOptions,
 ): Promise<RegistryImage> {
   const stored = findCredentials(services.collections, namespace, reference)
   const login = await loginFor(services, reference, stored)
@@ -73,7 +72,7 @@ export async function findRegistryImage(
   }
 }
 
-/** What each fault is to whoever asked. */
+/** How each fault is reported to the caller. */
 const reasons: Readonly<Record<RegistryFault, Reason>> = {
   address: 'Invalid',
   insecure: 'Invalid',
@@ -117,7 +116,7 @@ function refusalOf(
   })
 }
 
-/** Plain HTTP is for registries that an administrator has allowed it for, by the credentials for them. */
+/** Plain HTTP has to be allowed by an administrator, in the credentials for the registry. */
 function withoutTls(
   reference: ImageReference,
   namespace: string,

@@ -1,5 +1,5 @@
-// Pulls from registries into the cluster's image store. Like those from remotes they are stored in the record, run in
-// the background and resume after a restart; fetched content stays in the store.
+// Pulls from registries into the cluster's image store. Like pulls from remotes, they run in the background and resume
+// after a restart. Fetched content stays in the store.
 import type { ContentStore } from '../../images/content/content.ts'
 import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
 import { type ImageLimits, imageDestination } from '../../oci/artifact/image-target.ts'
@@ -17,25 +17,18 @@ import { findCredentials, loginFor, type RegistryServices, referenceOf } from '.
 import { findRegistryImage } from './registry-images.ts'
 import type { Remotes } from './remotes.ts'
 
-/** `remote/name` is an offer of a remote, where there is one of that name. */
+/** `remote/name` means an item of a remote if a remote has that name. */
 export function isFromRegistry({ remotes }: { readonly remotes: Remotes }, wanted: string): boolean {
   const [first = '', ...rest] = wanted.split('/')
   const isHost = /^[a-z0-9[]/i.test(first)
   return isImageReference(wanted) && isHost && !(rest.length === 1 && remotes.source(first) !== undefined)
 }
 
-/** What the record of a pull says; the name is the last part of the repository, unless somebody chose another. */
+/** The record of a pull. Its default name is the last part of the repository. */
 export async function registryPullOf(services: RegistryServices, wanted: string, namespace: string): Promise<NewImage> {
   const reference = referenceOf(wanted, 'pull')
-  const {
-    pinned,
-    digest,
-    architecture,
-    sizeBytes,
-    storedBytes: bytes,
-  } = await findRegistryImage(services, reference, {
-    namespace,
-  })
+  const found = await findRegistryImage(services, reference, { namespace })
+  const { pinned, digest, architecture, sizeBytes, storedBytes: bytes } = found
   return {
     name: reference.repository.slice(reference.repository.lastIndexOf('/') + 1),
     description: '',
@@ -49,7 +42,7 @@ export async function registryPullOf(services: RegistryServices, wanted: string,
   }
 }
 
-/** The caller holds the collector back. */
+/** The caller holds off the collector. */
 export async function takeFromRegistry(
   services: RegistryServices & { readonly content: ContentStore },
   { reference: text, namespace }: RegistryPull,
@@ -72,16 +65,16 @@ export async function takeFrom(
   { architecture, signal, progress }: ImportOptions,
 ): Promise<Imported> {
   const limits: ImageLimits = { architecture }
-  const tell = (bytes: number, of: number): void =>
+  const report = (bytes: number, of: number): void =>
     progress({ percent: Math.min(99, Math.floor((100 * bytes) / Math.max(1, of))), bytes })
   const { raw, ours } = await inspectImage(source, digest, { signal, limits })
   const content = ours
     ? await copy(
         { target: source, reference: raw.digest },
         { target: imageDestination(store, limits) },
-        { signal, onProgress: ({ bytesDone, bytesTotal }) => tell(bytesDone, bytesTotal) },
+        { signal, onProgress: ({ bytesDone, bytesTotal }) => report(bytesDone, bytesTotal) },
       ).then((copied) => copied.digest)
-    : await packTart(source, raw, store, { signal, limits, onProgress: ({ bytes, of }) => tell(bytes, of) }).then(
+    : await packTart(source, raw, store, { signal, limits, onProgress: ({ bytes, of }) => report(bytes, of) }).then(
         (manifest) => putManifest(store, manifest, signal),
       )
   const manifest = await readManifest(store, content, signal)

@@ -9,7 +9,7 @@ import { type RemoteAddress, RemoteError } from './http.ts'
 import { openRepository } from './repository.ts'
 import type { ListedItem, RemoteKind, RemoteSource } from './source.ts'
 
-/** The beginning of its address → what a remote is. */
+/** The kinds of remotes, by the protocol of their address. */
 const sources: Readonly<Record<string, (remote: RemoteAddress) => RemoteSource>> = {
   'https:': openFolder,
   'http:': openFolder,
@@ -17,7 +17,7 @@ const sources: Readonly<Record<string, (remote: RemoteAddress) => RemoteSource>>
 }
 
 interface Offer {
-  /** By which it is pulled: that of the item, with the remote before it where an earlier remote has one of that name. */
+  /** The name of the item, or `remote/name` if an earlier remote has an item of that name. */
   readonly name: string
   readonly remote: string
   readonly item: ListedItem
@@ -25,7 +25,7 @@ interface Offer {
 
 interface Offers {
   readonly offers: readonly Offer[]
-  /** Those that could not tell what they have. */
+  /** Remotes that could not be listed. */
   readonly unavailable: readonly { readonly remote: string; readonly message: string }[]
 }
 
@@ -37,7 +37,7 @@ export class Remotes {
     this.#sources = named
   }
 
-  /** `folder`: where files that the configuration names are looked for. */
+  /** `folder`: the base of relative paths in the configuration. */
   static async open(settings: Settings['remotes'], folder: string, firstDelayMs = 1_000): Promise<Remotes> {
     const named = new Map<string, RemoteSource>()
     for (const { name, url, allowInsecure, caFile } of settings) {
@@ -79,7 +79,7 @@ export class Remotes {
     return { offers, unavailable }
   }
 
-  /** By the name of an offer, or by `remote/name`. */
+  /** `name`: that of an offer, or `remote/name`. */
   async find(kind: RemoteKind, name: string, signal: AbortSignal): Promise<Offer> {
     const { offers, unavailable } = await this.offers(kind, signal)
     const found = offers.find((offer) => offer.name === name || `${offer.remote}/${offer.item.name}` === name)
@@ -92,7 +92,7 @@ export class Remotes {
     })
   }
 
-  /** One at a time for each remote, whoever asks. */
+  /** Single-flight for each remote. */
   #list(remote: string, signal: AbortSignal): Promise<readonly ListedItem[]> {
     const running = this.#listing.get(remote)
     if (running) return running

@@ -6,12 +6,12 @@ import { waitingLine } from '../../oci/registry/patience.ts'
 import { openRegistry, type Registry } from '../../oci/registry/registry.ts'
 import { eachAtOnce } from '../../platform/parallel.ts'
 import { isImageName } from '../../rules/image-names.ts'
-import { type RemoteAddress, RemoteError } from './http.ts'
+import { inTime, type RemoteAddress, RemoteError } from './http.ts'
 import type { ListedItem, RemoteSource } from './source.ts'
 
 const listMs = 15_000
 const maxTags = 200
-const looksAtOnce = 4
+const parallelLookups = 4
 const retry = { attempts: 3, firstDelayMs: 250, maxDelayMs: 1_000, maxRetryAfterMs: 1_000 }
 
 const anywhere = { allowPrivate: true, allowLoopback: true }
@@ -24,7 +24,7 @@ export function openRepository({ name: remote, url, allowInsecure, authorities }
     openRegistry({
       server: `${allowInsecure ? 'http' : 'https'}://${url.host}`,
       allowInsecure,
-      // An administrator has named this host, so it may be anywhere. Where it leads to, nobody has named.
+      // The administrator chose this host, so any address is allowed. Redirects may lead only to public addresses.
       policy: (host) => (host === named ? anywhere : publicOnly),
       ...(authorities && { ca: authorities.join('\n') }),
       hints: {
@@ -47,24 +47,19 @@ export function openRepository({ name: remote, url, allowInsecure, authorities }
   return {
     async list(signal) {
       const registry = connect({ retry, idleMs: listMs })
-      const limit = AbortSignal.timeout(listMs)
-      const either = AbortSignal.any([signal, limit])
       const items: ListedItem[] = []
-      return within(registry, async () => {
+      const list = async (limited: AbortSignal): Promise<readonly ListedItem[]> => {
         const source = registry.repository(repository)
-        const tags = (await source.tags(either)).filter(isImageName).slice(0, maxTags)
-        await eachAtOnce(tags, looksAtOnce, async (tag) => {
-          const found = await inspectImage(source, tag, { architecture: 'arm64', signal: either }).catch(ifNone)
+        const tags = (await source.tags(limited)).filter(isImageName).slice(0, maxTags)
+        await eachAtOnce(tags, parallelLookups, async (tag) => {
+          const found = await inspectImage(source, tag, { architecture: 'arm64', signal: limited }).catch(ifNone)
           if (!found) return
           const { raw, architecture: type, storedBytes: bytes } = found
           items.push({ kind: 'image', name: tag, type, bytes, sha256: raw.digest.slice('sha256:'.length) })
         })
         return items.toSorted((one, other) => (one.name < other.name ? -1 : 1))
-      }).catch((error: unknown) => {
-        signal.throwIfAborted()
-        if (limit.aborted) throw new RemoteError(`Remote "${remote}" took more than ${listMs / 1_000} s`, true)
-        throw error
-      })
+      }
+      return inTime(`Remote "${remote}"`, listMs, signal, (limited) => within(registry, () => list(limited)))
     },
 
     fetch({ sha256 }, { takeFrom, waits }) {
@@ -74,7 +69,7 @@ export function openRepository({ name: remote, url, allowInsecure, authorities }
   }
 }
 
-/** Other things may be in the repository, and a tag may go in this moment. */
+/** A repository may have tags that are not images, and a tag may just have been deleted. */
 function ifNone(error: unknown): undefined {
   if (!(error instanceof RegistryError && (error.fault === 'invalid' || error.fault === 'notFound'))) throw error
 }

@@ -1,4 +1,4 @@
-// The interface of a remote: what it offers, and how to fetch it.
+// The interface of a remote: lists its items, and fetches one.
 import type { Architecture } from '../../api/architecture.ts'
 import type { ArtifactSource } from '../../oci/artifact/target.ts'
 import type { Firmware, GuestSystem, Imported } from '../images/contents.ts'
@@ -10,9 +10,9 @@ export interface ListedItem {
   readonly kind: RemoteKind
   readonly name: string
   readonly type: Architecture
-  /** Of what is fetched. */
+  /** The size of what is fetched. */
   readonly bytes: number
-  /** Of what is fetched, 64 digits: the same to the end, or the pull fails. */
+  /** The digest of what is fetched, in hexadecimal. The pull fails if it changes. */
   readonly sha256: string
   readonly description?: string
   readonly firmware?: Firmware
@@ -20,21 +20,21 @@ export interface ListedItem {
 }
 
 interface FetchWork {
-  /** A place of its own on the disk, which is still there after a restart. */
+  /** A file for partial data, which survives a restart. */
   readonly file: string
   readonly signal: AbortSignal
   progress(progress: IntakeProgress): void
-  /** Nothing comes, and why; undefined: it goes on. */
+  /** Called with the reason when the fetch is waiting, and with undefined when it continues. */
   waits(reason: string | undefined): void
-  /** Makes content of the file. */
+  /** Stores the file as content. */
   take(): Promise<Imported>
-  /** Makes content of an image in a registry, by the digest of its manifest there. */
+  /** Stores an image of a registry as content, by the digest of its manifest. */
   takeFrom(source: ArtifactSource, digest: string): Promise<Imported>
 }
 
-/** One kind of remote. MUST throw RemoteError for what is the remote's fault, and stop when the signal aborts. */
+/** MUST throw RemoteError for faults of the remote, and stop when the signal aborts. */
 export interface RemoteSource {
   list(signal: AbortSignal): Promise<readonly ListedItem[]>
-  /** MUST go on where an earlier call was cut off, and return content that is exactly what the item says. */
+  /** MUST resume an interrupted call, and return exactly the content of the item. */
   fetch(item: ListedItem, work: FetchWork): Promise<Imported>
 }

@@ -19,8 +19,8 @@ import {
 import { parentOfSaved, savedFrom, vmName } from '../../store/records/image-versions.ts'
 import { changeVm, withDesired } from '../../store/records/vms.ts'
 import type { Entry, Store } from '../../store/store.ts'
-import { seenVms, vmsText } from '../images/shown-image.ts'
-import { type ImageStore, type Made, protectedImage, type RequestContext } from '../images/store.ts'
+import { visibleVms, vmsText } from '../images/image-view.ts'
+import { type CreatedImage, type ImageStore, protectedImage, type RequestContext } from '../images/store.ts'
 import { assertMay } from './refusals.ts'
 
 const gib = 2 ** 30
@@ -38,7 +38,11 @@ interface Saving {
   readonly asked: RequestContext
 }
 
-export async function requestSave(services: CaptureServices, images: ImageStore, saving: Saving): Promise<Made> {
+export async function requestSave(
+  services: CaptureServices,
+  images: ImageStore,
+  saving: Saving,
+): Promise<CreatedImage> {
   const { vm, imageName: image, asked } = saving
   const { name, namespace, shape, observed, desired } = vm.value
   images.refuse(images.nameProblems(image, 'imageName'), image, asked.requestKey)
@@ -86,7 +90,7 @@ export async function requestCommit(
   services: CaptureServices,
   images: ImageStore,
   committing: Committing,
-): Promise<Made> {
+): Promise<CreatedImage> {
   const { vm, caller, description, requestKey } = committing
   const { shape } = vm.value
   const isAgain = isRepeated(vm.value, requestKey)
@@ -176,7 +180,7 @@ async function assertAlone(
     .filter((other) => other.uid !== uid && other.shape.image === shape.image)
     .map(vmName)
   if (others.length === 0) return
-  throw new ApiError('Conflict', `Image ${shape.image} is also used by ${vmsText(seenVms(others, caller))}`, {
+  throw new ApiError('Conflict', `Image ${shape.image} is also used by ${vmsText(visibleVms(others, caller))}`, {
     kind: 'images',
     name: shape.image,
     hint: `Delete those VMs first, or save this one as a new image: svc3 vm save ${name} IMAGE -n ${namespace}`,

@@ -1,5 +1,5 @@
-// An image or ISO as its caller may see it. It belongs to the cluster; the VMs that it was made from or is used by, and
-// whoever made it, are known to people of their namespaces and to administrators alone.
+// Renders an image or ISO for a caller. It belongs to the cluster, but only administrators and users of a namespace see
+// which VMs of the namespace it was made from or is used by, and who made it.
 import type { Image } from '../../api/images/images.ts'
 import { type Caller, maySee, vmsElsewhere } from '../../rules/ownership.ts'
 import { diskSize, roughSize } from '../../rules/sizes.ts'
@@ -7,14 +7,14 @@ import { type ImageRecord, isProtected } from '../../store/records/fleet-records
 import { descriptionWithout, namespaceOf, versionsOf, vmName } from '../../store/records/image-versions.ts'
 import type { Entry } from '../../store/store.ts'
 
-/** VMs, as `namespace/name`. */
-interface SeenVms {
+interface VisibleVms {
+  /** As `namespace/name`. */
   readonly named: readonly string[]
-  /** How many others there are. */
+  /** The number of VMs in namespaces that the caller may not see. */
   readonly elsewhere: number
 }
 
-export function seenVms(vms: readonly string[], caller: Caller): SeenVms {
+export function visibleVms(vms: readonly string[], caller: Caller): VisibleVms {
   const known = new Map([...new Set(vms.map(namespaceOf))].map((namespace) => [namespace, maySee(caller, namespace)]))
   const named = vms.filter((vm) => known.get(namespaceOf(vm)))
   return { named, elsewhere: vms.length - named.length }
@@ -22,8 +22,8 @@ export function seenVms(vms: readonly string[], caller: Caller): SeenVms {
 
 const maxNamed = 10
 
-/** `svc-ios/a, svc-ios/b and 2 VMs in other namespaces` */
-export function vmsText({ named, elsewhere }: SeenVms): string {
+/** For example `svc-ios/a, svc-ios/b and 2 VMs in other namespaces`. */
+export function vmsText({ named, elsewhere }: VisibleVms): string {
   const left = named.length - maxNamed
   const texts = [
     ...(named.length > 0 ? [named.slice(0, maxNamed).join(', ')] : []),
@@ -33,22 +33,23 @@ export function vmsText({ named, elsewhere }: SeenVms): string {
   return texts.join(' and ')
 }
 
-interface Shown {
+interface ViewOptions {
   readonly noun: 'images' | 'isos'
-  /** Those that use it. */
+  /** The VMs that use it. */
   readonly vms: readonly string[]
   readonly caller: Caller
 }
 
-export function shownImage({ value, rev }: Entry<ImageRecord>, { noun, vms, caller }: Shown): Image {
+export function imageView({ value, rev }: Entry<ImageRecord>, { noun, vms, caller }: ViewOptions): Image {
   const { sourceNamespace, source = 'built-in', sourceType = 'local' } = value
-  const isAtHome = maySee(caller, sourceNamespace)
-  // Of what came with svc3 there is nobody to name.
-  const isOwnerKnown = isAtHome || value.owner === caller.name || (value.source ?? sourceNamespace) === undefined
-  const { named, elsewhere } = seenVms(vms, caller)
+  const isInOwnNamespace = maySee(caller, sourceNamespace)
+  // Built-in images have no owner to hide.
+  const isOwnerKnown =
+    isInOwnNamespace || value.owner === caller.name || (value.source ?? sourceNamespace) === undefined
+  const { named, elsewhere } = visibleVms(vms, caller)
   return {
     name: value.name,
-    description: shownDescription(value.description, caller),
+    description: visibleDescription(value.description, caller),
     type: value.architecture,
     ...(noun === 'images' && { os: value.os ?? 'other' }),
     size: diskSize(value.sizeBytes),
@@ -57,9 +58,9 @@ export function shownImage({ value, rev }: Entry<ImageRecord>, { noun, vms, call
     ...progressOf(value, caller),
     ...(value.warning !== undefined && { warning: value.warning }),
     owner: isOwnerKnown ? value.owner : '',
-    source: isAtHome || sourceType !== 'vm' ? source : '',
+    source: isInOwnNamespace || sourceType !== 'vm' ? source : '',
     sourceType,
-    ...(isAtHome && sourceNamespace !== undefined && { sourceNamespace }),
+    ...(isInOwnNamespace && sourceNamespace !== undefined && { sourceNamespace }),
     ...(value.content !== undefined && { checksum: value.content }),
     usedBy: [...named],
     ...(elsewhere > 0 && { usedElsewhere: elsewhere }),
@@ -70,7 +71,7 @@ export function shownImage({ value, rev }: Entry<ImageRecord>, { noun, vms, call
 }
 
 function lineageOf(record: ImageRecord, caller: Caller): Pick<Image, 'version' | 'versions' | 'parent' | 'capture'> {
-  const seen = (vm: string | undefined, by?: string): { vm?: string; by?: string } =>
+  const visible = (vm: string | undefined, by?: string): { vm?: string; by?: string } =>
     vm !== undefined && maySee(caller, namespaceOf(vm)) ? { vm, ...(by !== undefined && { by }) } : {}
   const { version = 1, parent, capture } = record
   const { vm: saved, ...from } = parent ?? { image: '' }
@@ -80,27 +81,27 @@ function lineageOf(record: ImageRecord, caller: Caller): Pick<Image, 'version' |
       version,
       createdAt: at,
       ...(content !== undefined && { checksum: content }),
-      ...seen(vm, by),
+      ...visible(vm, by),
       ...(bytesAdded !== undefined && { bytesAdded }),
       ...(restored !== undefined && { restored }),
       ...(kept && { restorable: true }),
     })),
-    ...(parent && { parent: { ...from, ...seen(saved) } }),
+    ...(parent && { parent: { ...from, ...visible(saved) } }),
     ...(capture && maySee(caller, capture.vm.namespace) && { capture: { kind: capture.kind, vm: vmName(capture.vm) } }),
   }
 }
 
-/** How far it is, and what it waits for, or why there is no more to wait for: that may name VMs and nodes. */
+/** The phase and the error may name VMs and nodes, so they are hidden from other namespaces. */
 function progressOf(record: ImageRecord, caller: Caller): Pick<Image, 'progress' | 'errorMessage'> {
   const { progress, errorMessage, errorNamespace, capture, sourceNamespace, state } = record
   const isKnown = maySee(caller, capture?.vm.namespace ?? errorNamespace ?? sourceNamespace)
   const hidden = state === 'Updating' ? undefined : errorMessage && 'Failed in another namespace'
-  const said = isKnown ? (errorMessage ?? progress?.phase) : hidden
+  const message = isKnown ? (errorMessage ?? progress?.phase) : hidden
   return {
     ...(progress && { progress: { percent: progress.percent, bytes: progress.bytes } }),
-    ...(said !== undefined && { errorMessage: said }),
+    ...(message !== undefined && { errorMessage: message }),
   }
 }
 
-export const shownDescription = (description: string, caller: Caller): string =>
+export const visibleDescription = (description: string, caller: Caller): string =>
   descriptionWithout(description, (namespace) => !maySee(caller, namespace))
