@@ -1,5 +1,5 @@
-// Forwards requests about a partial upload to the server that has its bytes on disk, at most once: a forwarded request
-// is answered where it arrives.
+// Forwards requests about a partial upload to the server that has its bytes on disk. A forwarded request is not forwarded
+// again.
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { pipeline } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -28,7 +28,7 @@ export interface ForwardServices {
 type UploadOf = (request: FastifyRequest) => string | undefined
 const named: UploadOf = ({ params }) => (params as { upload?: string }).upload
 
-/** Which upload a request is about. */
+/** The id of the upload that a request is about, by operation. */
 const uploadOf: Readonly<Record<string, UploadOf>> = {
   beginUpload: ({ principal, namespace, body }) =>
     principal && PartialUploads.idOf(callerKey(principal), namespace, body as UploadInput),
@@ -40,7 +40,7 @@ const uploadOf: Readonly<Record<string, UploadOf>> = {
 
 export const mayBeForwarded = ({ id }: Operation): boolean => uploadOf[id] !== undefined
 
-/** The other server that has the upload. */
+/** Returns undefined if this server has the upload. */
 export function serverOfUpload(
   operation: Operation,
   request: FastifyRequest,
@@ -49,12 +49,12 @@ export function serverOfUpload(
   const { peers, collections } = services
   if (!peers || request.headers[passedOnHeader] !== undefined) return undefined
   const upload = uploadOf[operation.id]?.(request)
-  const place = upload === undefined ? undefined : collections.uploadPlaces.get('', upload)?.value
-  return place === undefined || place.server === peers.servers.id ? undefined : peers.servers.find(place.server)
+  const claim = upload === undefined ? undefined : collections.uploadPlaces.get('', upload)?.value
+  return claim === undefined || claim.server === peers.servers.id ? undefined : peers.servers.find(claim.server)
 }
 
-/** Claims the upload for this server. Refused where another live server has begun it meanwhile. */
-export async function takePlace({ peers, collections, clock }: ForwardServices, upload: string): Promise<void> {
+/** Claims the upload for this server. Throws Conflict if another live server has claimed it. */
+export async function claimUpload({ peers, collections, clock }: ForwardServices, upload: string): Promise<void> {
   if (!peers) return
   const { uploadPlaces } = collections
   const record = { server: peers.servers.id, updatedAt: timestamp(clock.now()) }
@@ -69,13 +69,13 @@ export async function takePlace({ peers, collections, clock }: ForwardServices, 
   })
 }
 
-export async function leavePlace({ peers, collections }: ForwardServices, upload: string): Promise<void> {
+export async function releaseUpload({ peers, collections }: ForwardServices, upload: string): Promise<void> {
   const entry = peers && collections.uploadPlaces.get('', upload)
   if (entry) await collections.uploadPlaces.delete(entry).catch(ignoreLost)
 }
 
 /** Hop-by-hop headers. */
-const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'te', 'upgrade', 'expect', 'trailer'])
+const hopHeaders = new Set(['connection', 'keep-alive', 'transfer-encoding', 'te', 'upgrade', 'expect', 'trailer'])
 
 export async function forwardRequest(
   server: ServerRecord,
@@ -86,7 +86,7 @@ export async function forwardRequest(
   const { raw } = request
   const body = request.body === undefined ? undefined : JSON.stringify(request.body)
   const headers: OutgoingHttpHeaders = { [passedOnHeader]: peers?.servers.id, 'x-request-id': request.id }
-  for (const [name, value] of Object.entries(raw.headers)) if (!ofConnection.has(name)) headers[name] = value
+  for (const [name, value] of Object.entries(raw.headers)) if (!hopHeaders.has(name)) headers[name] = value
   if (body !== undefined) headers['content-length'] = String(Buffer.byteLength(body))
   let sent: ClientRequest | undefined
   try {
@@ -95,31 +95,31 @@ export async function forwardRequest(
     if (!(error instanceof ServerUnreachable)) throw error
     log.warn('a request could not be forwarded', { name: server.id, problem: error.message })
   }
-  if (!sent) throw gone()
-  const onward = sent
+  if (!sent) throw unavailable()
+  const forwarded = sent
   const answered = new Promise<IncomingMessage>((resolve, reject) => {
-    onward.once('response', resolve)
-    onward.once('error', reject)
+    forwarded.once('response', resolve)
+    forwarded.once('error', reject)
   })
-  if (body !== undefined || raw.complete) onward.end(body)
+  if (body !== undefined || raw.complete) forwarded.end(body)
   else {
     if (isExpecting(request)) reply.raw.writeContinue()
-    pipeline(raw, onward, () => undefined)
+    pipeline(raw, forwarded, () => undefined)
   }
   let answer: IncomingMessage
   try {
     answer = await answered
   } catch {
-    onward.destroy()
-    throw gone()
+    forwarded.destroy()
+    throw unavailable()
   }
-  reply.raw.once('close', () => onward.destroy())
+  reply.raw.once('close', () => forwarded.destroy())
   for (const [name, value] of Object.entries(answer.headers))
-    if (!ofConnection.has(name) && value !== undefined) reply.header(name, value)
+    if (!hopHeaders.has(name) && value !== undefined) reply.header(name, value)
   return reply.code(answer.statusCode ?? 502).send(answer)
 }
 
-const gone = (): ApiError =>
+const unavailable = (): ApiError =>
   new ApiError('ServiceUnavailable', 'The server that holds this upload is not responding', {
     kind: 'uploads',
     retryAfterSeconds: 5,

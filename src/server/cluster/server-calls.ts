@@ -19,7 +19,7 @@ import type { Certificates } from '../tls/certificates.ts'
 import { dialServer } from '../transfer/upgrades.ts'
 import type { Servers } from './servers.ts'
 
-/** The other servers on the same records, and how they are reached. */
+/** The servers that share the store, and calls to them. */
 export interface Peers {
   readonly servers: Servers
   readonly calls: ServerCalls
@@ -31,12 +31,12 @@ interface ServerCallsOptions {
   readonly certificates: Pick<Certificates, 'current'>
 }
 
-/** No server of this cluster was reached: the request was not carried out. */
+/** No server of this cluster was reached, so the request was not carried out. */
 export class ServerUnreachable extends Error {
   override readonly name = 'ServerUnreachable'
 }
 
-/** The server answered, and refused. */
+/** The server refused the request. */
 export class ServerRefused extends Error {
   override readonly name = 'ServerRefused'
   readonly status: number
@@ -49,11 +49,11 @@ export class ServerRefused extends Error {
 
 const callMs = 5_000
 const connectMs = 3_000
-/** Calls have their own time limits; these only end what a caller left behind. */
+/** Callers set their own timeouts. These two limit connections that a caller no longer waits for. */
 const callConnectMs = 15_000
 const idleMs = 300_000
 const tokenMs = 60_000
-const largestAnswerBytes = 4 * 2 ** 20
+const maxResponseBytes = 4 * 2 ** 20
 
 export class ServerCalls {
   readonly #options: ServerCallsOptions
@@ -65,7 +65,7 @@ export class ServerCalls {
     this.#client = createHttpClient({
       idleMs,
       maxSockets: 32,
-      connect: (host, port) => this.#connect(plainHost(host), port || 443, callConnectMs),
+      connect: (host, port) => this.#connect(host, port, callConnectMs),
     })
   }
 
@@ -78,7 +78,7 @@ export class ServerCalls {
   ): Promise<ResponseOf<O>> {
     try {
       const response = await this.#send(internalUrl, operation, JSON.stringify(body), signal)
-      return JSON.parse((await readAll(response, largestAnswerBytes)).toString()) as ResponseOf<O>
+      return JSON.parse((await readAll(response, maxResponseBytes)).toString()) as ResponseOf<O>
     } catch (error) {
       if (error instanceof HttpError) throw new ServerRefused(413, internalUrl)
       throw error instanceof ServerRefused ? error : unreachable(internalUrl, error as Error)
@@ -112,11 +112,10 @@ export class ServerCalls {
     throw new ServerRefused(response.status, internalUrl)
   }
 
-  /** Whether a server answers there, with the key of this cluster. */
+  /** Whether a server with the key of this cluster responds. */
   async answers({ internalUrl }: Pick<ServerRecord, 'internalUrl'>, timeoutMs = connectMs): Promise<boolean> {
-    const { hostname, port } = new URL(internalUrl)
     try {
-      const socket = await this.#connect(plainHost(hostname), Number(port || 443), timeoutMs)
+      const socket = await this.#connectTo(internalUrl, timeoutMs)
       socket.destroy()
       return true
     } catch {
@@ -124,21 +123,19 @@ export class ServerCalls {
     }
   }
 
-  /** Forwards a request unchanged to another server. The caller reads the answer. */
+  /** Forwards a request to another server. The caller reads the response. */
   async send(
     internalUrl: string,
     request: { readonly method: string; readonly path: string; readonly headers: http.OutgoingHttpHeaders },
   ): Promise<http.ClientRequest> {
-    const { hostname, port } = new URL(internalUrl)
-    // Connected first: as long as nothing was sent, the request can still go elsewhere.
-    const socket = await this.#connect(plainHost(hostname), Number(port || 443))
+    // Connected first, because the request can be sent elsewhere until it has been sent here.
+    const socket = await this.#connectTo(internalUrl)
     return http.request({ ...request, createConnection: () => socket, setHost: false })
   }
 
-  /** A connection in both directions, through a WebSocket of the other server. */
+  /** Opens a WebSocket to the other server as a stream of bytes. */
   async dial({ internalUrl }: Pick<ServerRecord, 'internalUrl'>, path: string): Promise<Duplex> {
-    const { hostname, port } = new URL(internalUrl)
-    const socket = await this.#connect(plainHost(hostname), Number(port || 443))
+    const socket = await this.#connectTo(internalUrl)
     return dialServer(socket, path, await this.#bearer()).catch((error: Error) => {
       socket.destroy()
       throw unreachable(internalUrl, error)
@@ -157,11 +154,18 @@ export class ServerCalls {
     return token
   }
 
-  async #connect(host: string, port: number, timeoutMs = connectMs): Promise<tls.TLSSocket> {
+  #connectTo(internalUrl: string, timeoutMs = connectMs): Promise<tls.TLSSocket> {
+    const { hostname, port } = new URL(internalUrl)
+    return this.#connect(hostname, Number(port), timeoutMs)
+  }
+
+  async #connect(hostname: string, givenPort: number, timeoutMs: number): Promise<tls.TLSSocket> {
+    const host = hostname.replace(/^\[|\]$/g, '')
+    const port = givenPort || 443
     const { facts } = await this.#options.certificates.current()
     const { promise, resolve, reject } = Promise.withResolvers<tls.TLSSocket>()
     const address = `${host}:${port}`
-    // Verified by its key, whatever names the certificate has.
+    // The server is verified by its key, because certificates need not have its internal name.
     const socket = tls.connect({ host, port, rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] })
     const timer = setTimeout(() => socket.destroy(new Error('timed out')), timeoutMs)
     const fail = (error?: Error): void => {
@@ -180,8 +184,6 @@ export class ServerCalls {
     return promise
   }
 }
-
-const plainHost = (hostname: string): string => hostname.replace(/^\[|\]$/g, '')
 
 function fingerprintOf(socket: tls.TLSSocket): string {
   const key = socket.getPeerX509Certificate()?.publicKey.export({ type: 'spki', format: 'der' })

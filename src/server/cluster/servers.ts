@@ -1,5 +1,5 @@
-// Membership of the servers that share a store. Each renews its own record; one whose record has not changed for longer
-// than its lease, by the local monotonic clock, is dead. Wall clocks are never compared.
+// Membership of the servers that share a store. Each server renews its record. It counts as dead when its record has not
+// changed for longer than its lease, by the monotonic clock of the observer. Wall clocks are never compared.
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
@@ -17,9 +17,9 @@ interface ServersOptions {
 }
 
 const defaultLeaseMs = 8_000
-/** Far more than monotonic clocks drift apart. */
+/** Allows for drift between monotonic clocks. */
 export const graceFactor = 1.25
-/** A dead server's record is removed after this many leases: by then its nodes are elsewhere. */
+/** A dead server's record is removed after this many leases. By then its nodes have connected to other servers. */
 const forgetLeases = 15
 
 /** The name of a server for people. */
@@ -31,8 +31,8 @@ export class Servers {
   readonly #options: ServersOptions
   readonly #leaseMs: number
   readonly #nowMs: () => number
-  /** Since when, on our clock, a server's record has not changed. */
-  readonly #movedMs = new Map<string, number>()
+  /** When the record of each server last changed, by the monotonic clock. */
+  readonly #changedMs = new Map<string, number>()
   readonly #listeners = new Set<() => void>()
   readonly #unsubscribe: () => void
   #own: Omit<ServerRecord, 'beat'> | undefined
@@ -48,18 +48,18 @@ export class Servers {
     this.#leaseMs = options.leaseMs ?? defaultLeaseMs
     this.#nowMs = options.nowMs ?? (() => performance.now())
     const { servers } = options.collections
-    for (const { key } of servers.list()) this.#movedMs.set(key, this.#nowMs())
+    for (const { key } of servers.list()) this.#changedMs.set(key, this.#nowMs())
     this.#unsubscribe = servers.view.subscribe((changes) => {
       for (const change of changes) {
         const key = changeKey(change)
-        if (change.type === 'put') this.#movedMs.set(key, this.#nowMs())
-        else this.#movedMs.delete(key)
+        if (change.type === 'put') this.#changedMs.set(key, this.#nowMs())
+        else this.#changedMs.delete(key)
       }
-      this.#look()
+      this.#checkAlive()
     })
   }
 
-  /** When this server last began a write that it then saw: everything before is known here. */
+  /** When this server last began a write that it then saw. It has seen all writes before that. */
   get currentMs(): number {
     return this.#currentMs
   }
@@ -77,7 +77,7 @@ export class Servers {
     return this.alive().filter(({ id }) => id !== this.id)
   }
 
-  /** Known servers that are not live: killed, stopped, or cut off. */
+  /** Known servers that are not live: stopped, killed, or disconnected from the store. */
   away(): readonly KnownServerRecord[] {
     return this.#options.collections.knownServers
       .list()
@@ -85,37 +85,40 @@ export class Servers {
       .filter(({ id }) => id !== this.id && !this.find(id))
   }
 
-  /** The server of that process, while it is live. */
+  /** Returns the server if it is live, and if it is that run of it. */
   find(id: string, run?: string): ServerRecord | undefined {
     const entry = this.#options.collections.servers.get('', id)
     if (!entry || (run !== undefined && entry.value.run !== run)) return undefined
     return this.#isAlive(entry) ? entry.value : undefined
   }
 
-  /** Called when servers come or go. */
+  /** Notified when servers become live or dead. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
   /** Registers this server, and keeps renewing its record. `afterRenewal` runs with each renewal. */
-  async start(place: Pick<ServerRecord, 'internalUrl' | 'apiUrl'>, afterRenewal: () => Promise<void>): Promise<void> {
+  async start(
+    addresses: Pick<ServerRecord, 'internalUrl' | 'apiUrl'>,
+    afterRenewal: () => Promise<void>,
+  ): Promise<void> {
     const { self, clock, log } = this.#options
-    this.#own = { ...self, ...place, startedAt: timestamp(clock.now()), leaseMs: this.#leaseMs }
+    this.#own = { ...self, ...addresses, startedAt: timestamp(clock.now()), leaseMs: this.#leaseMs }
     await this.#renew()
-    await this.#beKnown()
+    await this.#recordAddress()
     this.#loop = startLoop({
       everyMs: this.#leaseMs / 4,
       isFirstLater: true,
       run: async () => {
         await this.#renew()
-        this.#look()
+        this.#checkAlive()
         await this.#forgetDead()
-        await this.#beKnown()
+        await this.#recordAddress()
         await afterRenewal()
       },
       failed: (error) => {
-        this.#look()
+        this.#checkAlive()
         if (!isFault(error, 'Unavailable')) log.error('the record of this server could not be renewed', {}, error)
       },
     })
@@ -145,14 +148,18 @@ export class Servers {
       return { ...own, beat: isOurs ? record.beat + 1 : 0 }
     })
     const nowMs = this.#nowMs()
-    // A server that could not write for so long did not see the others either: their leases start again.
-    if (nowMs - this.#renewedMs > this.#leaseMs) for (const key of this.#movedMs.keys()) this.#movedMs.set(key, nowMs)
+    // A server that could not write for a lease did not see the renewals of others either, so their leases start again.
+    if (nowMs - this.#renewedMs > this.#leaseMs)
+      for (const key of this.#changedMs.keys()) this.#changedMs.set(key, nowMs)
     this.#renewedMs = nowMs
     this.#currentMs = beganMs
   }
 
-  /** Beyond its end. Whoever had this address before has no folder there any more. */
-  async #beKnown(): Promise<void> {
+  /**
+   * Records the address of this server for the time after its end, when it may have content that others lack. An earlier
+   * server at the same address has lost its folder.
+   */
+  async #recordAddress(): Promise<void> {
     const { servers, knownServers } = this.#options.collections
     if (!this.#own) return
     const { id, internalUrl } = this.#own
@@ -169,10 +176,10 @@ export class Servers {
     if (value.id === this.id) return value.run === this.run
     const nowMs = this.#nowMs()
     const isBlind = this.#own !== undefined && nowMs - this.#renewedMs > this.#leaseMs
-    return isBlind || nowMs - (this.#movedMs.get(key) ?? nowMs) <= value.leaseMs * graceFactor
+    return isBlind || nowMs - (this.#changedMs.get(key) ?? nowMs) <= value.leaseMs * graceFactor
   }
 
-  #look(): void {
+  #checkAlive(): void {
     const alive = this.alive()
       .map(({ id, run }) => `${id} ${run}`)
       .join('\n')
@@ -185,7 +192,7 @@ export class Servers {
     const { servers } = this.#options.collections
     const nowMs = this.#nowMs()
     for (const entry of servers.list()) {
-      const quietMs = nowMs - (this.#movedMs.get(entry.key) ?? nowMs)
+      const quietMs = nowMs - (this.#changedMs.get(entry.key) ?? nowMs)
       if (entry.value.id === this.id || quietMs < forgetLeases * entry.value.leaseMs) continue
       this.#options.log.info('removed a server that no longer responds', { name: entry.value.id })
       await servers.delete(entry).catch(ignoreLost)

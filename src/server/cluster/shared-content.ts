@@ -1,5 +1,5 @@
-// Image content in a cluster without a shared disk: each server keeps what was uploaded to it or requested from it, and
-// fetches the rest from another server. Content is addressed by digest, so any copy will do.
+// Image content in a cluster without a shared disk. Each server stores the content that was uploaded to it or requested
+// from it, and fetches other content from another server. Content is addressed by digest, so all copies are equal.
 import { findServerBlobs, getServerBlob } from '../../api/nodes/servers.ts'
 import { ContentAwayError, type ContentStore, NoContentError } from '../../images/content/content.ts'
 import type { Log } from '../../platform/log.ts'
@@ -11,60 +11,60 @@ import { hostOf } from './servers.ts'
 interface SharedContentOptions {
   readonly own: ContentStore
   readonly others: () => readonly ServerRecord[]
-  /** Servers that cannot be asked, and may have content that nobody else has. */
+  /** Servers that cannot be asked, and may have the only copy of some content. */
   readonly away: () => readonly KnownServerRecord[]
   readonly calls: Pick<ServerCalls, 'call' | 'open'>
   readonly log: Log
 }
 
-interface Found {
+interface ContentLocation {
   readonly server: ServerRecord
   readonly bytes: number
 }
 
 const askMs = 10_000
-/** Timeout of a chunk; whoever needs it asks again. */
+/** The timeout for a chunk. Clients retry. */
 const fetchMs = 5 * 60_000
-const maxAsked = 5_000
+const maxQueries = 5_000
 /** The batch size of queries about missing content. */
-const looksAtOnce = 500
+const parallelLookups = 500
 
 export function shareContent({ own, others, away, calls, log }: SharedContentOptions): ContentStore {
   const fetching = new Map<string, Promise<boolean>>()
-  let asked = new Map<string, PromiseWithResolvers<Found | undefined>>()
+  let queries = new Map<string, PromiseWithResolvers<ContentLocation | undefined>>()
 
-  /** Queries of one tick are batched: a node asks about thousands of chunks at once. */
-  const find = (digest: string): Promise<Found | undefined> => {
-    const known = asked.get(digest)
+  /** Batches the queries of one tick, because a node asks about thousands of chunks at a time. */
+  const find = (digest: string): Promise<ContentLocation | undefined> => {
+    const known = queries.get(digest)
     if (known) return known.promise
-    if (asked.size === 0) setImmediate(() => void ask())
-    const question = Promise.withResolvers<Found | undefined>()
-    asked.set(digest, question)
-    if (asked.size >= maxAsked) void ask()
-    return question.promise
+    if (queries.size === 0) setImmediate(() => void ask())
+    const query = Promise.withResolvers<ContentLocation | undefined>()
+    queries.set(digest, query)
+    if (queries.size >= maxQueries) void ask()
+    return query.promise
   }
 
   const ask = async (): Promise<void> => {
-    const questions = asked
-    asked = new Map()
-    const unasked = away().map(hostOf)
+    const batch = queries
+    queries = new Map()
+    const unavailable = away().map(hostOf)
     for (const server of others()) {
-      if (questions.size === 0) return
+      if (batch.size === 0) return
       try {
-        const body = { digests: [...questions.keys()] }
+        const body = { digests: [...batch.keys()] }
         const { found } = await calls.call(server, findServerBlobs, body, AbortSignal.timeout(askMs))
         for (const { digest, bytes } of found) {
-          questions.get(digest)?.resolve({ server, bytes })
-          questions.delete(digest)
+          batch.get(digest)?.resolve({ server, bytes })
+          batch.delete(digest)
         }
       } catch (error) {
         log.warn('content could not be requested from a server', { name: server.id, problem: String(error) })
-        unasked.push(hostOf(server))
+        unavailable.push(hostOf(server))
       }
     }
-    for (const [digest, question] of questions)
-      if (unasked.length === 0) question.resolve(undefined)
-      else question.reject(new ContentAwayError(digest, `on any server that answers: ${toComeBack(unasked)}`))
+    for (const [digest, query] of batch)
+      if (unavailable.length === 0) query.resolve(undefined)
+      else query.reject(new ContentAwayError(digest, `on any server that answers: ${toComeBack(unavailable)}`))
   }
 
   const fetch = async (digest: string): Promise<boolean> => {
@@ -87,7 +87,7 @@ export function shareContent({ own, others, away, calls, log }: SharedContentOpt
     return true
   }
 
-  /** Whether it is here now; fetched once for all who wait. */
+  /** Fetches content, single-flight. Returns whether it is on this server now. */
   const bring = (digest: string): Promise<boolean> => {
     const known = fetching.get(digest)
     if (known) return known
@@ -122,7 +122,7 @@ export function shareContent({ own, others, away, calls, log }: SharedContentOpt
       return (await own.size(digest)) ?? ((await bring(digest)) ? own.size(digest) : undefined)
     },
     requireAll: (digests) =>
-      eachAtOnce(digests, looksAtOnce, async (digest) => {
+      eachAtOnce(digests, parallelLookups, async (digest) => {
         if ((await own.size(digest)) === undefined && !(await find(digest))) throw new NoContentError(digest)
       }),
     async *open(digest, part) {

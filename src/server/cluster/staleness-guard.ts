@@ -1,7 +1,7 @@
-// Stops a server that has lost the store from answering from stale memory: it asks the others, and refuses requests
-// while the store answers one of them, or one cannot be asked. Where the store answers none, it is away: they tell each
-// other what they were handed of it, keep serving that, and say how old it is. While that is undecided requests wait, so
-// that a slow machine makes slow answers, and no other ones.
+// Keeps a server that has lost its connection to the store from serving stale data. Such a server asks the other servers.
+// If the store responds to one of them, or one cannot be asked, it refuses requests. If the store responds to none, it is
+// down: the servers exchange the changes that they have seen, continue to serve reads, and say how old the data is. Until
+// this is decided, requests wait, so that a slow machine causes slow responses and not wrong ones.
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { allOperations } from '../../api/index.ts'
@@ -27,9 +27,9 @@ interface StalenessOptions {
 const quietMs = 2_500
 const lookEveryMs = 500
 const askMs = 1_500
-/** A deleted account may be served for so long: what was last known to be everything is not shown longer, unless it is again. */
+/** Data is served for this long after it was last known to be complete. A deleted account works for as long. */
 const servedMs = 5_000
-/** A server that is connected to, and says nothing for so long, is taken for gone: far more than a busy machine needs. */
+/** A server that accepts a connection and then does not respond for this long counts as dead. A busy one needs far less. */
 const silentMs = 10_000
 
 export class StalenessGuard {
@@ -39,8 +39,8 @@ export class StalenessGuard {
   #others: readonly ServerRecord[] = []
   /** When the store last answered. */
   #currentMs: number
-  /** When what is known here was last known to be all there is. */
-  #provenMs: number
+  /** When the data of this server was last known to be complete. */
+  #completeMs: number
   #isBlind = false
   #lost = new AbortController()
   #decided = Promise.withResolvers<void>()
@@ -49,10 +49,10 @@ export class StalenessGuard {
   constructor(options: StalenessOptions) {
     this.#options = options
     this.#nowMs = options.nowMs ?? (() => performance.now())
-    this.#currentMs = this.#provenMs = this.#nowMs()
+    this.#currentMs = this.#completeMs = this.#nowMs()
   }
 
-  /** Since the store last answered this server; undefined while it does. */
+  /** The time since the store last responded to this server. Undefined while it responds. */
   get readAgeSeconds(): number | undefined {
     return this.#isBlind ? Math.ceil((this.#nowMs() - this.#currentMs) / 1_000) : undefined
   }
@@ -61,14 +61,14 @@ export class StalenessGuard {
     return this.#lost.signal.aborted
   }
 
-  /** Aborts when this server is cut off the next time. */
+  /** Aborts when this server next becomes stale. */
   get lost(): AbortSignal {
     return this.#lost.signal
   }
 
-  /** Undefined, or resolves when it is known whether this server may answer: a check always ends. */
+  /** Resolves when it is decided whether this server may respond. Undefined if that is decided now. */
   get undecided(): Promise<void> | undefined {
-    const isOverdue = !this.isStale && this.#nowMs() - this.#provenMs > servedMs
+    const isOverdue = !this.isStale && this.#nowMs() - this.#completeMs > servedMs
     return isOverdue ? this.#decided.promise : undefined
   }
 
@@ -88,36 +88,36 @@ export class StalenessGuard {
     const { servers, horizon } = this.#options
     const nowMs = this.#nowMs()
     this.#currentMs = Math.max(this.#currentMs, servers.currentMs)
-    if (nowMs - this.#currentMs <= quietMs) return this.#see(this.#currentMs)
+    if (nowMs - this.#currentMs <= quietMs) return this.#markCurrent(this.#currentMs)
     const asking = new AbortController()
     try {
       const current = horizon.current(silentMs)
-      const doubts = Promise.all(this.#others.map((server) => this.#doubt(server, asking.signal)))
-      if (await within(askMs, current)) return this.#see(nowMs)
-      // It may answer yet, while another server is waited for.
+      const doubts = Promise.all(this.#others.map((server) => this.#reasonForDoubt(server, asking.signal)))
+      if (await within(askMs, current)) return this.#markCurrent(nowMs)
+      // The store may still respond while another server is asked.
       const found = await Promise.race([doubts, current.then(() => undefined).catch(() => doubts)])
-      if (found === undefined) return this.#see(nowMs)
+      if (found === undefined) return this.#markCurrent(nowMs)
       this.#isBlind = true
       const [reason] = found.filter((doubt) => doubt !== undefined)
-      if (reason === undefined) this.#open(nowMs)
-      else this.#lose(reason)
+      if (reason === undefined) this.#markComplete(nowMs)
+      else this.#markStale(reason)
     } finally {
       asking.abort()
     }
   }
 
-  /** Why another server may know more than this one, as is assumed if it cannot be asked; undefined when it does not. */
-  async #doubt(server: ServerRecord, signal: AbortSignal): Promise<string | undefined> {
+  /** Why another server may have newer data, as one that cannot be asked may. Undefined if it has none. */
+  async #reasonForDoubt(server: ServerRecord, signal: AbortSignal): Promise<string | undefined> {
     const { calls, exchange, horizon } = this.#options
-    const patience = AbortSignal.any([signal, AbortSignal.timeout(silentMs)])
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(silentMs)])
     try {
       const after = exchange.told()
-      const { rev, isAway, changes } = await calls.call(server, tellRevision, { after }, patience)
+      const { rev, isAway, changes } = await calls.call(server, tellRevision, { after }, limited)
       if (compareRevs(rev, exchange.told()) <= 0) return undefined
       if (!isAway || !changes)
         return `the server at ${server.internalUrl} is at revision ${rev}, this one at ${exchange.told()}`
       exchange.learn(after, { changes: changes as readonly Change[], rev })
-      const isShown = await horizon.shown(rev, patience).then(
+      const isShown = await horizon.shown(rev, limited).then(
         () => true,
         () => false,
       )
@@ -128,15 +128,15 @@ export class StalenessGuard {
     }
   }
 
-  #see(atMs: number): void {
+  #markCurrent(atMs: number): void {
     this.#currentMs = Math.max(this.#currentMs, atMs)
     this.#isBlind = false
     this.#others = this.#options.servers.others()
-    this.#open(atMs)
+    this.#markComplete(atMs)
   }
 
-  #open(provenMs: number): void {
-    this.#provenMs = provenMs
+  #markComplete(completeMs: number): void {
+    this.#completeMs = completeMs
     if (this.isStale) {
       this.#options.log.info('this server is up to date again and serves requests', {})
       this.#lost = new AbortController()
@@ -144,7 +144,7 @@ export class StalenessGuard {
     this.#decide()
   }
 
-  #lose(reason: string): void {
+  #markStale(reason: string): void {
     if (!this.isStale) {
       const message = 'this server lost its connection to the store and refuses requests until it is back'
       this.#options.log.warn(message, { reason })
@@ -166,14 +166,14 @@ export const staleRefusal = (meanwhile?: string): ApiError =>
     { retryAfterSeconds: 1, hint: 'Try again; behind a load balancer, another server answers' },
   )
 
-/** How this server is, and what others ask of it. */
+/** Health checks and calls of other servers. */
 const answeredWhenStale = new Set(
   allOperations
     .filter(({ id, allow }) => allow === 'server' || ['getHealth', 'getReadiness', 'getMetrics'].includes(id))
     .map(({ id }) => id),
 )
 
-/** Before anything else is checked: the token, too, may be stale. What is answered says how old it may be. */
+/** Runs before all other checks, because tokens are checked against the same data. Responses say how old the data is. */
 export function refuseWhenStale(
   app: FastifyInstance,
   staleness: Pick<StalenessGuard, 'isStale' | 'readAgeSeconds' | 'undecided'>,
@@ -185,14 +185,14 @@ export function refuseWhenStale(
   })
   app.addHook('onRequest', (request, _reply, done) => {
     if (answeredWhenStale.has(request.routeOptions.config?.operation ?? '')) return done()
-    const judge = (): void => done(staleness.isStale ? staleRefusal() : undefined)
+    const decide = (): void => done(staleness.isStale ? staleRefusal() : undefined)
     const { undecided } = staleness
-    if (undecided) void undecided.then(judge)
-    else judge()
+    if (undecided) void undecided.then(decide)
+    else decide()
   })
 }
 
-/** Whether it succeeded in time. */
+/** Returns whether the work succeeded in time. */
 const within = (timeoutMs: number, work: Promise<unknown>): Promise<boolean> =>
   new Promise((resolve) => {
     const timer = setTimeout(resolve, timeoutMs, false)

@@ -1,4 +1,4 @@
-// Waits until a deployed VM runs, and removes it when it fails or is late.
+// Waits until a deployed VM runs, and removes it if it fails or takes too long.
 import { ApiError } from '../../api/errors.ts'
 import type { Condition } from '../../api/vms/vms.ts'
 import { timeLeft } from '../../rules/durations.ts'
@@ -17,7 +17,7 @@ export interface AwaitServices extends InterruptionServices {
   readonly waits: Waits<VmRecord>
 }
 
-/** Waits until the VM runs. When this throws because the VM failed or was late, the VM has been removed. */
+/** If this throws because the VM failed or took too long, the VM has been removed. */
 export async function awaitDeployment(
   services: AwaitServices,
   created: Entry<VmRecord>,
@@ -39,7 +39,7 @@ export async function awaitDeployment(
         // The VM may have been stopped again, if an earlier try of this request started it. Generation 0 means that the agent
         // has not confirmed the deployment yet, and the VM would refuse the caller's next request as busy.
         if (entry.value.observed.hasRun && entry.value.observed.generation > 0) return entry
-        unfit = expedite && unfitFor(entry.value)
+        unfit = expedite && unscheduled(entry.value)
         if (unfit !== undefined) throw fitsNowhere(services.collections, value, unfit)
         return undefined
       },
@@ -53,7 +53,7 @@ export async function awaitDeployment(
     const entry = services.collections.vms.at(key)
     if (entry && !isGone(entry) && entry.value.observed.hasRun) return entry
     const why = entry && !isGone(entry) ? reasonsOf(entry.value) : ''
-    const next = nextStep(services.collections, value, entry && unfitFor(entry.value))
+    const next = nextStep(services.collections, value, entry && unscheduled(entry.value))
     if (entry && !isGone(entry)) await removeVm(services.collections, entry, unfit?.message ?? lateDeployment)
     await services.waits.until(key, (left) => isGone(left) || undefined, { ms: 60_000 }).catch(() => null)
     if (unfit !== undefined) throw error
@@ -91,7 +91,7 @@ const late504 = ({ name }: VmRecord, when: string, next: string): ApiError =>
   })
 
 /** The scheduler's reason, for a VM without a node. */
-const unfitFor = ({ place, conditions }: VmRecord): Condition | undefined =>
+const unscheduled = ({ place, conditions }: VmRecord): Condition | undefined =>
   place ? undefined : conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')
 
 const fitsNowhere = (collections: Collections, vm: VmRecord, unfit: Condition): ApiError => {

@@ -1,5 +1,6 @@
-// Starts a capture: first in the image's record, which reserves the name or takes the lock, then in the VM's, whose
-// next generation makes the node freeze the VM. A repeated request resumes it; otherwise a controller cleans up.
+// Starts a capture of a VM as an image. The image's record is written first, which reserves the name or takes the lock,
+// then the VM's record, whose next generation makes the node freeze the VM. If the server crashes in between, the repeated
+// request completes it, or a controller cleans up.
 import { randomUUID } from 'node:crypto'
 import { ApiError } from '../../api/errors.ts'
 import { timestamp } from '../../platform/clock.ts'
@@ -31,29 +32,29 @@ export interface CaptureServices {
   readonly store: Store
 }
 
-interface Saving {
+interface SaveRequest {
   readonly vm: Entry<VmRecord>
   readonly imageName: string
   readonly description: string | undefined
-  readonly asked: RequestContext
+  readonly context: RequestContext
 }
 
 export async function requestSave(
   services: CaptureServices,
   images: ImageStore,
-  saving: Saving,
+  request: SaveRequest,
 ): Promise<CreatedImage> {
-  const { vm, imageName: image, asked } = saving
+  const { vm, imageName: image, context } = request
   const { name, namespace, shape, observed, desired } = vm.value
-  images.refuse(images.nameProblems(image, 'imageName'), image, asked.requestKey)
-  if (!isRepeated(vm.value, asked.requestKey)) assertMay('save', vm.value)
+  images.refuse(images.nameProblems(image, 'imageName'), image, context.requestKey)
+  if (!isRepeated(vm.value, context.requestKey)) assertMay('save', vm.value)
   const from = services.collections.images.get('', shape.image)?.value
-  const made = await images.create(
+  const created = await images.create(
     {
       name: image,
-      description: saving.description || savedFrom({ namespace, name }),
+      description: request.description || savedFrom({ namespace, name }),
       architecture: shape.architecture,
-      // The guest is that of the source image. The node reports it again, which also covers images in registries.
+      // The node reports the guest system as well, also for images in registries.
       ...(from?.os && { os: from.os }),
       sizeBytes: (observed.diskGb ?? desired.diskGb ?? 0) * gib,
       state: 'Updating',
@@ -61,24 +62,24 @@ export async function requestSave(
       source: name,
       sourceType: 'vm',
       parent: parentOfSaved(vm.value, from),
-      capture: captureOf('save', vm.value, asked),
+      capture: captureOf('save', vm.value, context),
     },
-    asked,
+    context,
   )
   failpoint('captures.save.recorded')
   // An earlier try of this request may have finished.
-  const { capture } = made.entry.value
-  if (!capture) return made
+  const { capture } = created.entry.value
+  if (!capture) return created
   try {
-    await attach(services, vm, { id: capture.id, kind: 'save', withMemory: true, image }, asked.requestKey)
-    return made
+    await attach(services, vm, { id: capture.id, kind: 'save', withMemory: true, image }, context.requestKey)
+    return created
   } catch (error) {
-    await images.forget(made.entry)
+    await images.forget(created.entry)
     throw error
   }
 }
 
-interface Committing {
+interface CommitRequest {
   readonly vm: Entry<VmRecord>
   readonly caller: Caller
   readonly description: string | undefined
@@ -89,17 +90,17 @@ interface Committing {
 export async function requestCommit(
   services: CaptureServices,
   images: ImageStore,
-  committing: Committing,
+  request: CommitRequest,
 ): Promise<CreatedImage> {
-  const { vm, caller, description, requestKey } = committing
+  const { vm, caller, description, requestKey } = request
   const { shape } = vm.value
   const isAgain = isRepeated(vm.value, requestKey)
   if (!isAgain) assertMay('commit', vm.value)
   if (vm.value.imageReference !== undefined) throw notOurs(vm.value)
   const known = images.existing(shape.image)
-  const isOver = isAgain && known.value.capture === undefined
-  if (isOver) return { entry: known, isRepeated: true }
-  const { entry, capture } = await lock(services, images, committing)
+  const isDone = isAgain && known.value.capture === undefined
+  if (isDone) return { entry: known, isRepeated: true }
+  const { entry, capture } = await lock(services, images, request)
   const unlock = () => changeCaptured(services.collections, { id: capture.id, image: shape.image }, withoutCapture)
   try {
     failpoint('captures.commit.locked')
@@ -130,7 +131,7 @@ const notOurs = ({ name, namespace, shape }: VmRecord): ApiError =>
     hint: `Push it to a registry: svc3 vm push ${name} IMAGE -n ${namespace}; or save it as a new image: svc3 vm save ${name} IMAGE -n ${namespace}`,
   })
 
-const isRepeated = ({ desired }: VmRecord, requestKey: string | undefined): boolean =>
+export const isRepeated = ({ desired }: VmRecord, requestKey: string | undefined): boolean =>
   requestKey !== undefined && desired.requestKey === requestKey
 
 const captureOf = (
@@ -150,7 +151,7 @@ const captureOf = (
 async function lock(
   { collections }: Pick<CaptureServices, 'collections'>,
   images: ImageStore,
-  { vm, caller, now, requestKey }: Committing,
+  { vm, caller, now, requestKey }: CommitRequest,
 ): Promise<{ entry: Entry<ImageRecord>; capture: ImageCapture }> {
   const capture = captureOf('commit', vm.value, { caller, now, requestKey })
   const { image } = vm.value.shape

@@ -39,10 +39,7 @@ export const configNameProblems = (name: string): Cause[] =>
     `"${name.slice(0, 100)}" is not a valid name: use at most 50 lowercase letters, digits and dashes`,
   )
 
-/**
- * The problems that can be told without the image and the configuration, to report them together with a refusal of other
- * fields.
- */
+/** Problems that do not depend on the image and the configuration, reported together with those of the schema. */
 export function checkDeployment(body: Partial<VmDeployment>): Cause[] {
   const fromConfig = new Set(body.vmConfig ? ['tagRequired'] : [])
   return [...shapeChecks(body).filter(({ field }) => !fromConfig.has(field)), ...deploymentProblems(body)]

@@ -1,4 +1,4 @@
-// Creates a VM: from the request to the record. The record is the only state, so the VM comes up even if the server restarts.
+// Creates the record of a VM from a request. The record is the only state, so the VM starts even if the server restarts.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { ApiError, alreadyExists } from '../../api/errors.ts'
 import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
@@ -21,22 +21,22 @@ import { planVm, type VmRequest } from './planned-vm.ts'
 import { takeQuota } from './quota.ts'
 
 const kind = 'vms'
-/** An image that is being committed to changes every second or so. */
-const maxLooks = 10
+/** A commit changes the record of its image about once a second. */
+const maxTries = 10
 
 export type DeployServices = { readonly collections: Collections } & Omit<RegistryServices, 'collections'>
 
-/** Writes the record, or refuses. `written` is not called for a repeated request, which finds the record it made before. */
+/** `written` is not called for a repeated request, which gets the record that it created before. */
 export async function createVm(
   services: DeployServices,
   request: VmRequest,
   written: (entry: Entry<VmRecord>) => Promise<void>,
 ): Promise<Entry<VmRecord>> {
-  for (let look = 1; ; look++) {
+  for (let attempt = 1; ; attempt++) {
     try {
       return await createAsSeen(services, request, written)
     } catch (error) {
-      if (!(error instanceof ImageMoved) || look === maxLooks) throw error
+      if (!(error instanceof ImageMoved) || attempt === maxTries) throw error
       await services.collections.images.moved(error.image)
     }
   }
@@ -59,7 +59,7 @@ async function createAsSeen(
 ): Promise<Entry<VmRecord>> {
   const { namespace, body, requestKey } = request
   const { record, secret } = planVm(services, request)
-  // A commit locks the image before it looks for VMs that use it, so either it sees this VM, or this write sees the lock.
+  // A commit locks the image before it looks for VMs of it. So either it finds this VM, or this write fails.
   const image = services.collections.images.get('', record.shape.image)
   const earlier = services.collections.vms.get(namespace, nameFor(body, requestKey, 1))
   if (requestKey !== undefined && earlier?.value.requestKey === requestKey) return earlier
@@ -79,7 +79,7 @@ async function createAsSeen(
       return entry
     } catch (error) {
       const found = services.collections.vms.get(namespace, name)
-      // Without an answer of the store the VM may exist. The quota sweep then decides.
+      // If the store did not respond, the VM may exist. The quota sweep then decides.
       if (request.isRefusedOverQuota && found?.value.uid !== planned.uid && isRefusal(error))
         await releaseQuota(services.collections, namespace, planned.uid)
       if (!isFault(error, 'AlreadyExists')) throw error
@@ -124,14 +124,14 @@ async function write(
   try {
     return await createInside(services, namespace, collections.vms, name, record, image && [image])
   } catch (error) {
-    // Without an answer of the store the VM may exist and need its secret.
+    // If the store did not respond, the VM may exist and need its secret.
     const kept = secret && isRefusal(error) ? collections.vmSecrets.get('', uid) : undefined
     if (kept) await collections.vmSecrets.delete(kept).catch(ignoreLost)
     throw image && isFault(error, 'Conflict') ? new ImageMoved(image, error) : error
   }
 }
 
-/** Pins what the names stand for now: an image may get other content later. */
+/** Pins the content of the images, which may change later. */
 async function contentOf(
   services: DeployServices,
   namespace: string,
@@ -146,7 +146,7 @@ async function contentOf(
   return { ...contentNow(images.get('', image)?.value), ...defined({ isoContent }) }
 }
 
-/** With a request key, the first generated name follows from it, so that a repeated request finds its VM. */
+/** The first generated name is derived from the request key, so that a repeated request finds its VM. */
 function nameFor({ name, shouldGenerateName }: VmDeployment, requestKey: string | undefined, attempt: number): string {
   if (name && !shouldGenerateName) return name
   const bytes = requestKey !== undefined && attempt === 1 ? Buffer.from(requestKey).subarray(-5) : randomBytes(5)
@@ -156,7 +156,7 @@ function nameFor({ name, shouldGenerateName }: VmDeployment, requestKey: string 
 export const exists = (name: string, namespace: string): ApiError =>
   alreadyExists(kind, name, { namespace, hint: 'Choose another name, or delete the VM first' })
 
-/** A generator in no order, because the first node usually decides. */
+/** Unordered. A generator, because the first node is usually enough. */
 export function* nodesIn(nodes: Collections['nodes'], namespace: string): Iterable<NodeRecord> {
   for (const { value } of nodes.each()) if (value.namespace === namespace) yield value
 }

@@ -1,9 +1,9 @@
-// Counts how often VMs of a namespace ended in the last hour, to estimate the wait of those in the queue.
+// Counts how many VMs of a namespace ended in the last hour, to estimate how long VMs wait in the queue.
 import type { Clock } from '../../platform/clock.ts'
 import type { Collections } from '../../store/records/collections.ts'
 
 const windowMs = 3_600_000
-const kept = 200
+const maxTimes = 200
 
 export class Endings {
   readonly #times = new Map<string, number[]>()
@@ -30,6 +30,6 @@ export class Endings {
   #add(namespace: string): void {
     const times = this.#times.get(namespace) ?? []
     this.#times.set(namespace, times)
-    if (times.push(this.#clock.now().getTime()) > kept) times.shift()
+    if (times.push(this.#clock.now().getTime()) > maxTimes) times.shift()
   }
 }

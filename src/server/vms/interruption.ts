@@ -1,4 +1,4 @@
-// What interrupts waiting for a VM on this server. The VM itself continues.
+// What interrupts a request that waits for a VM on this server. The VM itself continues.
 import { ApiError } from '../../api/errors.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { staleRefusal } from '../cluster/staleness-guard.ts'

@@ -1,4 +1,4 @@
-// Metadata for a guest: merges the four formats that clients send.
+// Merges the four formats in which clients send metadata for a guest.
 import { type Cause, invalidField } from '../../api/errors.ts'
 import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
 import { isMetadataKey, isReservedMetadataKey, metadataKeyRule } from '../../rules/guest-metadata.ts'

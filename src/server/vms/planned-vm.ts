@@ -92,7 +92,7 @@ function checkedShape(
   return { shape, os: image.record?.os }
 }
 
-/** Clients of Orka create configurations in the default namespace, whatever namespace they deploy into. */
+/** Clients of Orka create configurations in the default namespace, even if they deploy into another one. */
 export const configFor = (
   configs: Collections['vmConfigs'],
   namespace: string,
@@ -116,7 +116,7 @@ interface NamedImage {
   readonly record: ImageRecord | undefined
 }
 
-/** Images in registries are for arm64 (docs/spec.md R35). The registry is not asked yet whether it has the image. */
+/** Images in registries are for arm64 (docs/spec.md R35). Does not check whether the registry has the image. */
 export function findImage(images: Collections['images'], name: string): NamedImage {
   if (isImageReference(name)) return { name: referenceOf(name, 'pull').text, architecture: 'arm64', record: undefined }
   const record = images.get('', name)?.value

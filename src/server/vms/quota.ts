@@ -1,4 +1,4 @@
-// The quota of a namespace, for requests that do not wait for it: they reserve their share before the VM is created.
+// Reserves a share of the quota before a VM is created, for requests that do not wait for the quota.
 import { ApiError } from '../../api/errors.ts'
 import { type Amounts, admit, excessText, isLimited } from '../../rules/queue/quota.ts'
 import { amountsOn } from '../../rules/queue/shares.ts'

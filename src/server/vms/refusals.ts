@@ -1,4 +1,4 @@
-// Applies the rules for actions on VMs to a VM's record.
+// Applies the rules for actions to a VM's record.
 import { ApiError } from '../../api/errors.ts'
 import { refuseAction, type VmAction } from '../../rules/vm-actions.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'

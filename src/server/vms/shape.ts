@@ -23,44 +23,44 @@ const defaults = {
   display: { width: 1_920, height: 1_080, dpi: 96 },
 } as const
 
-/** `from`: the VM configuration, whose values are used for what is not set. */
+/** `from`: the VM configuration with values for fields that are not set. */
 export function shapeOf(
-  asked: VmShapeInput,
+  input: VmShapeInput,
   image: { readonly name: string; readonly architecture: Architecture },
   from?: VmShape,
 ): VmShape {
   const base = { ...defaults, ...from }
-  const given: VmShapeInput = Object.fromEntries(
-    Object.entries(asked).filter(([, value]) => value !== undefined && value !== ''),
+  const values: VmShapeInput = Object.fromEntries(
+    Object.entries(input).filter(([, value]) => value !== undefined && value !== ''),
   )
   // Some clients always send false for these two, which must not override a configuration.
   const alwaysSent = (value: boolean | undefined, old: boolean): boolean =>
     value === undefined || (from !== undefined && value === false) ? old : value
-  const { node, tag } = { ...base, ...given }
+  const { node, tag } = { ...base, ...values }
   const isForArm = image.architecture === 'arm64'
-  const machine = machineOf({ ...base, ...given })
+  const machine = machineOf({ ...base, ...values })
   // Guests on Apple silicon always use the GPU, so it cannot be passed through.
   const gpuPassthrough = machine.gpuPassthrough && !isForArm
   return {
     image: image.name,
     architecture: image.architecture,
-    cpu: asked.cpu || base.cpu,
-    memoryMiB: asked.memory ? askedMemoryMiB(asked.memory) : base.memoryMiB,
+    cpu: input.cpu || base.cpu,
+    memoryMiB: input.memory ? askedMemoryMiB(input.memory) : base.memoryMiB,
     ...(node !== undefined && { node }),
     ...(tag !== undefined && { tag }),
-    tagRequired: asked.tagRequired ?? base.tagRequired,
-    scheduler: (asked.scheduler || base.scheduler) as VmShape['scheduler'],
+    tagRequired: input.tagRequired ?? base.tagRequired,
+    scheduler: (input.scheduler || base.scheduler) as VmShape['scheduler'],
     ...machine,
     gpuPassthrough,
     // With a passed-through GPU there is no VNC console. Clients of Orka set only the GPU flag.
-    vncConsole: gpuPassthrough ? false : (asked.vncConsole ?? base.vncConsole),
+    vncConsole: gpuPassthrough ? false : (input.vncConsole ?? base.vncConsole),
     // Jenkins sends netBoost: false with every deployment. It has no meaning for arm64.
-    netBoost: isForArm ? true : alwaysSent(asked.netBoost, base.netBoost),
-    legacyIO: alwaysSent(asked.legacyIO, base.legacyIO),
+    netBoost: isForArm ? true : alwaysSent(input.netBoost, base.netBoost),
+    legacyIO: alwaysSent(input.legacyIO, base.legacyIO),
     display: {
-      width: asked.displayWidth || base.display.width,
-      height: asked.displayHeight || base.display.height,
-      dpi: asked.displayDPI || asked.displayDpi || base.display.dpi,
+      width: input.displayWidth || base.display.width,
+      height: input.displayHeight || base.display.height,
+      dpi: input.displayDPI || input.displayDpi || base.display.dpi,
     },
   }
 }

@@ -6,13 +6,13 @@ import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
 const kind = 'vms'
 const largestGb = 65_536
 
-interface Asked {
+interface ResizeInput {
   readonly size: number
   readonly user?: string | undefined
   readonly password?: string | undefined
 }
 
-export function checkSize(vm: VmRecord, { size, user, password }: Asked, node: NodeRecord | undefined): void {
+export function checkSize(vm: VmRecord, { size, user, password }: ResizeInput, node: NodeRecord | undefined): void {
   const nowGb = vm.observed.diskGb
   const isArm = vm.shape.architecture === 'arm64'
   const isSame = size === nowGb

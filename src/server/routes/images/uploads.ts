@@ -12,7 +12,7 @@ import { failpoint } from '../../../platform/failpoint.ts'
 import type { Caller } from '../../../rules/ownership.ts'
 import { expiryOf } from '../../../rules/retention.ts'
 import { isReady } from '../../../store/records/fleet-records.ts'
-import { type ForwardServices, leavePlace, takePlace } from '../../cluster/forward-request.ts'
+import { claimUpload, type ForwardServices, releaseUpload } from '../../cluster/forward-request.ts'
 import { Answer } from '../../http/answer.ts'
 import { imageKinds, type KindServices } from '../../images/kinds.ts'
 import { makeImage, problemsOf, type UploadServices } from '../../images/uploads.ts'
@@ -102,7 +102,7 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
       const caller = callerKey(principal)
       const id = PartialUploads.idOf(caller, namespace, body)
       store.refuse([...store.nameProblems(body.name), ...problemsOf(body)], body.name, undefined)
-      await takePlace(services, id)
+      await claimUpload(services, id)
       const found = await partialUploads.find(id, caller)
       const isNew = !found || found.isDone
       if (isNew) await partialUploads.begin({ ...body, id, caller, namespace }).catch(noRoom)
@@ -145,7 +145,7 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
       if (finishing.has(id))
         throw notFound(noun, id, { hint: 'The upload is complete; delete the image when it is ready' })
       await partialUploads.remove(id)
-      await leavePlace(services, id)
+      await releaseUpload(services, id)
       return success(`Upload ${id} deleted`, { kind: noun, name: id })
     },
   }

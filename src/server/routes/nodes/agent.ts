@@ -1,33 +1,43 @@
 // Handlers for agents: join, tokens, reports, content and tunnels.
-import { ApiError, notFound } from '../../../api/errors.ts'
+import { randomUUID } from 'node:crypto'
+import { ApiError, type Cause, invalid, invalidIf, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/agent.ts'
 import type { VmReport } from '../../../api/nodes/agent.ts'
 import type { NodeReport } from '../../../api/nodes/node-report.ts'
 import { openServerTunnel } from '../../../api/nodes/servers.ts'
+import type { BodyOf, ResponseOf } from '../../../api/operation.ts'
+import { type NodeKeys, parseNodeKey } from '../../../auth/node-keys.ts'
 import type { Tokens } from '../../../auth/tokens.ts'
 import type { ContentStore } from '../../../images/content/content.ts'
 import { timestamp } from '../../../platform/clock.ts'
+import { defined } from '../../../platform/defined.ts'
+import { isNodeName } from '../../../rules/names.ts'
+import type { NodeRecord } from '../../../store/records/fleet-records.ts'
 import { isFailedDeployment } from '../../../store/records/node-vms.ts'
 import { takeSlotReport } from '../../../store/records/pools.ts'
 import { releaseQuota } from '../../../store/records/quotas.ts'
 import { changeNode, changeVm, forgetVm } from '../../../store/records/vms.ts'
+import { isFault } from '../../../store/store.ts'
+import { checkNamespace, writeInside } from '../../gate/namespace.ts'
+import { Answer } from '../../http/answer.ts'
 import type { Metrics } from '../../http/metrics.ts'
+import { blobOf } from '../../images/blobs.ts'
 import type { NodeAuthority } from '../../nodes/authority.ts'
 import { recordBootOrder } from '../../nodes/boot-orders.ts'
 import { settledCache } from '../../nodes/cache.ts'
 import { findPeers, type PeerServices } from '../../nodes/find-peers.ts'
 import type { GreetingServices } from '../../nodes/greeting.ts'
 import { createImageFigures } from '../../nodes/image-figures.ts'
-import { type JoinServices, joinCluster } from '../../nodes/join.ts'
+import { badJoinToken, joinOnce } from '../../nodes/join-once.ts'
 import type { NodeRelay } from '../../nodes/node-relay.ts'
 import { mergeReport } from '../../nodes/reports.ts'
 import { pipeBoth, type Tunnels } from '../../nodes/tunnels.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
-import { blobOf } from '../../transfer/blobs.ts'
 
 const kind = 'nodes'
 
-interface AgentServices extends GreetingServices, JoinServices, PeerServices {
+interface AgentServices extends GreetingServices, PeerServices {
+  readonly nodeKeys: NodeKeys
   readonly content: ContentStore
   readonly nodeRelay: NodeRelay
   readonly nodeAuthority: NodeAuthority
@@ -63,7 +73,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
   }
 
   return {
-    joinCluster: ({ body, now }) => joinCluster(services, body, now),
+    joinCluster: ({ body, now }) => join(services, body, now),
 
     async issueAgentToken({ body: { name, at, signature } }) {
       const node = collections.nodes.get('', name)?.value
@@ -150,3 +160,66 @@ function saysTheSame(before: NodeReport, after: NodeReport): boolean {
     JSON.stringify(rest) === JSON.stringify(next)
   )
 }
+
+type Joined = ResponseOf<typeof api.joinCluster>
+
+async function join(
+  services: AgentServices,
+  { token, name, publicKey }: BodyOf<typeof api.joinCluster>,
+  now: Date,
+): Promise<Joined | Answer<Joined>> {
+  const { collections, nodeKeys } = services
+  const grant = await nodeKeys.openJoinToken(token)
+  if (!grant) throw badJoinToken('is not valid')
+  const { namespace } = grant
+  const issuedFor = (space: ReturnType<typeof checkNamespace>): typeof space => {
+    // The token was issued for an earlier namespace of the same name.
+    if (grant.issuedAt.getTime() < Date.parse(space.value.createdAt)) throw badJoinToken('is not valid')
+    return space
+  }
+  issuedFor(checkNamespace(services, namespace))
+  const causes = nodeProblems(name, publicKey)
+  if (causes.length > 0) throw invalid('nodes', causes, 'Use at most 63 lowercase letters, digits, dashes and periods')
+  const known = (record: NodeRecord): Joined => ({
+    name,
+    namespace: record.namespace,
+    uid: record.uid,
+    ...defined({ joinToken: grant.id }),
+  })
+  const record: NodeRecord = {
+    name,
+    namespace,
+    uid: randomUUID(),
+    createdAt: timestamp(now),
+    publicKey,
+    tags: [],
+    isCordoned: false,
+    isReady: false,
+  }
+  const joined = await joinOnce(services, grant, { name, publicKey })
+  try {
+    const entry = await writeInside(services, namespace, (space) =>
+      collections.nodes.create('', name, record, [issuedFor(space)]),
+    )
+    await joined()
+    return known(entry.value)
+  } catch (error) {
+    const found = collections.nodes.get('', name)?.value
+    if (!isFault(error, 'AlreadyExists') || !found) throw error
+    if (found.publicKey !== publicKey) throw otherKey(found)
+    await joined()
+    return new Answer(200, known(found), true)
+  }
+}
+
+const nodeProblems = (name: string, publicKey: string): Cause[] => [
+  ...invalidIf(!isNodeName(name), 'name', `Invalid node name "${name.slice(0, 100)}"`),
+  ...invalidIf(!parseNodeKey(publicKey), 'publicKey', 'publicKey is not an Ed25519 key'),
+]
+
+const otherKey = ({ name, namespace }: NodeRecord): ApiError =>
+  new ApiError('AlreadyExists', `Node ${name} already exists with another key`, {
+    kind: 'nodes',
+    name,
+    hint: `Use another name for this host, or remove the old node: svc3 node delete ${name} -n ${namespace}`,
+  })

@@ -5,11 +5,11 @@ import type * as api from '../../../api/nodes/servers.ts'
 import type { ContentStore } from '../../../images/content/content.ts'
 import { currentRev } from '../../../store/records/caught-up.ts'
 import { type Store, zeroRev } from '../../../store/store.ts'
+import { blobBytes, blobOf } from '../../images/blobs.ts'
 import type { GrowthCredentials } from '../../nodes/desired.ts'
 import type { Fleet } from '../../nodes/fleet.ts'
 import type { Tunnels } from '../../nodes/tunnels.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
-import { blobBytes, blobOf } from '../../transfer/blobs.ts'
 
 /** By then the request for the resize has timed out. */
 const growthMs = 15 * 60_000

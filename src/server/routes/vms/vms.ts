@@ -26,7 +26,7 @@ import { WaitedTooLong } from '../../nodes/waits.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import { type AwaitServices, awaitDeployment } from '../../vms/await-deployment.ts'
 import { pinnedAnew } from '../../vms/base-image.ts'
-import { requestCommit, requestSave } from '../../vms/captures.ts'
+import { isRepeated, requestCommit, requestSave } from '../../vms/captures.ts'
 import { createVm, type DeployServices } from '../../vms/deployment.ts'
 import { interruptionOf, throwIfInterrupted } from '../../vms/interruption.ts'
 import { timeoutMsOf } from '../../vms/planned-vm.ts'
@@ -71,9 +71,6 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
     if (!wanted) throw notFound(kind, name, { namespace, hint: 'The VM was deleted in the meantime' })
     return settled(wanted, action)
   }
-
-  const isRepeated = ({ desired }: VmRecord, requestKey: string | undefined): boolean =>
-    requestKey !== undefined && desired.requestKey === requestKey
 
   /** Whether a repeated request has its event already: the server may have been killed before it answered. */
   const isRecorded = ({ value }: Entry<VmRecord>, requestKey: string | undefined): boolean =>
@@ -152,9 +149,9 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
         await accepted?.(created)
       })
       // A repeated request finds its VM, which has an event already.
-      const isRepeated = created === undefined
-      if (!isAwaited) return new Answer(202, created ?? vmView(entry), isRepeated)
-      return new Answer(201, vmView(await awaitDeployment(services, entry, timeoutMsOf(body), expedite)), isRepeated)
+      const hasEvent = created === undefined
+      if (!isAwaited) return new Answer(202, created ?? vmView(entry), hasEvent)
+      return new Answer(201, vmView(await awaitDeployment(services, entry, timeoutMsOf(body), expedite)), hasEvent)
     },
 
     async deleteVm({ params: { namespace, vm }, query, principal, accepted }) {
@@ -217,17 +214,17 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
     async saveVm({ params, body: { imageName, description }, principal, now, requestKey }) {
       const vm = existing(params.namespace, params.vm)
       const caller = callerOf(roles, principal)
-      const asked = { namespace: params.namespace, caller, now, requestKey }
-      const { entry, isRepeated } = await requestSave(services, images, { vm, imageName, description, asked })
-      return new Answer(202, images.shown(entry, caller), isRepeated)
+      const context = { namespace: params.namespace, caller, now, requestKey }
+      const created = await requestSave(services, images, { vm, imageName, description, context })
+      return new Answer(202, images.shown(created.entry, caller), created.isRepeated)
     },
 
     async commitVm({ params, body, principal, now, requestKey }) {
       const caller = callerOf(roles, principal)
       const vm = existing(params.namespace, params.vm)
-      const description = body?.description
-      const { entry, isRepeated } = await requestCommit(services, images, { vm, caller, description, now, requestKey })
-      return new Answer(202, images.shown(entry, caller), isRepeated)
+      const request = { vm, caller, description: body?.description, now, requestKey }
+      const locked = await requestCommit(services, images, request)
+      return new Answer(202, images.shown(locked.entry, caller), locked.isRepeated)
     },
 
     async extendVm({ params: { namespace, vm }, body: { ttl }, principal, now }) {

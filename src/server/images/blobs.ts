@@ -2,7 +2,7 @@
 import { notFound } from '../../api/errors.ts'
 import type { ContentStore } from '../../images/content/content.ts'
 import { digestPattern } from '../../images/format/format.ts'
-import type { Download } from './downloads.ts'
+import type { Download } from '../transfer/downloads.ts'
 
 /** Returns undefined for content that is not stored, and for text that is not a digest. */
 export const blobBytes = async (content: ContentStore, digest: string): Promise<number | undefined> =>
