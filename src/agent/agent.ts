@@ -15,7 +15,7 @@ import { openCaptureStates } from './captures/states.ts'
 import { type CapacityOptions, createCapacity, NoAddress } from './host/capacity.ts'
 import { holdFolder } from './host/hold-folder.ts'
 import { socketFolderOf } from './images/arrivals.ts'
-import { createPins } from './images/cache-pins.ts'
+import { Pins } from './images/cache-pins.ts'
 import type { OpenBlob } from './images/content-source.ts'
 import { openHolders } from './images/holders.ts'
 import { openImages, pretendImages } from './images/images.ts'
@@ -192,7 +192,7 @@ async function runAgent(
     log,
   })
   const nodeChanged = (): void => heartbeat.nudge()
-  const held = await openImages({
+  const nodeImages = await openImages({
     folder: isSimulation ? folder : imageFolder,
     recipes: isSimulation ? {} : (options.recipes ?? recipes),
     openBlob: blobsOf(chunks),
@@ -208,25 +208,27 @@ async function runAgent(
     ...(!isSimulation && { holders: await openHolders(imageFolder, folder, driver.name) }),
     quotaBytes: options.imageQuotaBytes,
     socketFolder: socketFolderOf(folder),
-    added: nodeChanged,
+    changed: nodeChanged,
     log,
   })
-  const images = isSimulation ? pretendImages() : held
+  const images = isSimulation ? pretendImages() : nodeImages
   const captures = createCaptures({
     node: name,
     driver,
     images,
-    packer: isSimulation ? createPretendPacker(held.content) : createPacker(path.join(folder, 'packed'), held.content),
+    packer: isSimulation
+      ? createPretendPacker(nodeImages.content)
+      : createPacker(path.join(folder, 'packed'), nodeImages.content),
     states: openCaptureStates(path.join(folder, 'captures')),
     server: captureServer(content),
     changed: (uid) => roster.get(uid)?.wake(),
     log,
   })
-  const pins = createPins({ images, changed: nodeChanged, log })
+  const pins = new Pins({ images, changed: nodeChanged, log })
   const peerServer =
     options.peerPort === undefined
       ? undefined
-      : await startPeerServer({ port: options.peerPort, store: images.store, coming: images.coming, log })
+      : await startPeerServer({ port: options.peerPort, store: images.store, fetches: images.fetches, log })
   const tools: Tools = {
     driver,
     handles: openHandles(folder, driver.name, durability),

@@ -58,6 +58,29 @@ export function backOff(attempt: number, policy: RetryPolicy, random: () => numb
   return ceiling / 2 + (ceiling / 2) * random()
 }
 
+interface RetryOptions {
+  readonly policy: RetryPolicy
+  readonly signal: AbortSignal
+  /** Called after each failure. Throws if the failure is final. */
+  failed(error: unknown, attempt: number): void
+  /** Replaces `wait`, for callers that know when to end a wait early. */
+  readonly pause?: typeof wait
+}
+
+/** Repeats work until it succeeds, the tries are used up, or `failed` throws. */
+export async function withRetries<T>(work: () => Promise<T>, options: RetryOptions): Promise<T> {
+  const { policy, signal, failed, pause = wait } = options
+  for (let attempt = 1; ; attempt++)
+    try {
+      return await work()
+    } catch (error) {
+      signal.throwIfAborted()
+      failed(error, attempt)
+      if (attempt >= policy.attempts) throw error
+      await pause(backOff(attempt, policy, Math.random), signal)
+    }
+}
+
 /** Rejects with the signal's reason if it aborts first. */
 export function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
   // Promise.withResolvers does not exist in Node 20.

@@ -2,7 +2,7 @@
 // node registry-load.ts push|take|fill SERVER FOLDER COUNT MEBIBYTES; prints the most memory that it had, in kilobytes.
 import { randomFillSync } from 'node:crypto'
 import path from 'node:path'
-import { fillContent } from '../../src/agent/images/fill-content.ts'
+import { fillContent } from '../../src/agent/images/content.ts'
 import { openContentFolder } from '../../src/images/content/store.ts'
 import { blockBytes, type Manifest } from '../../src/images/format/format.ts'
 import { packLayer } from '../../src/images/pack/chunks.ts'

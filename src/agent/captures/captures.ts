@@ -244,7 +244,7 @@ export function createCaptures(options: CapturesOptions): Captures {
     const isElsewhere = image.content !== undefined || (isSentAsItIs && (await packer.has(capture.base)))
     const isApart = isElsewhere && capture.layers.every(({ format }) => format !== 'raw')
     const base = isApart
-      ? await images.here(image)
+      ? await images.find(image)
       : await images.ensure(image, { signal, progress: () => undefined, vm: handle.uid })
     // Of what was pulled from a registry the server has nothing, but all of it may still be here.
     const isPulled = image.reference !== undefined && (!base || (await packer.isWhole(base.digest)))

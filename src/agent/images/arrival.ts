@@ -8,7 +8,7 @@ import type { Log } from '../../platform/log.ts'
 import type { Progress } from '../../platform/parallel.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { makeTemporary } from '../../platform/temporary-folder.ts'
-import { backOff, orAborted, type RetryPolicy, wait } from '../../rules/retry.ts'
+import { orAborted, type RetryPolicy, wait, withRetries } from '../../rules/retry.ts'
 import { ArrivingDisk, openCopy, type ReadFigures } from './arriving-disk.ts'
 import type { OpenedDisk } from './content.ts'
 import type { ImageProvider } from './single-flight.ts'
@@ -153,7 +153,6 @@ export class Arrival {
 
   async #run(copy: BaseImage | undefined, ended: () => void): Promise<void> {
     const whole = copy ?? (await this.#fetch())
-    if (!whole) return
     const content = this.#served || copy ? await openCopy(whole.disk) : undefined
     if (content && this.#served) await this.#served.disk.replace(content)
     else if (content) await this.#serve(new ArrivingDisk(whole.virtualSizeBytes, content, this.#options.figures), whole)
@@ -171,35 +170,27 @@ export class Arrival {
     void this.stop()
   }
 
-  async #fetch(): Promise<BaseImage | undefined> {
-    const { fetch, log, memoryFirst, retry } = this.#options
+  async #fetch(): Promise<BaseImage> {
+    const { fetch, log, memoryFirst, retry: policy } = this.#options
     const { signal } = this.#stopping
-    for (let attempt = 1; !signal.aborted; attempt++) {
-      try {
-        return await fetch(this.#provider, {
-          signal,
-          memoryFirst: memoryFirst && !this.#served,
-          waits: (reason) => this.#setProblem(reason),
-          opened: async (disk) => {
-            attempt = 1
-            this.#setProblem(undefined)
-            await this.#readFrom(disk)
-          },
-        })
-      } catch (error) {
-        if (signal.aborted) return undefined
-        if (!this.#served && !this.isInUse) throw error
-        const problem = reasonOf(error)
-        this.#setProblem(problem)
-        log.warn('failed to fetch an image that a VM runs on; trying again', {
-          name: this.#provider.title,
-          problem,
-          attempt,
-        })
-        await wait(backOff(Math.min(attempt, 8), retry, Math.random), signal).catch(() => undefined)
-      }
+    const work = (): Promise<BaseImage> =>
+      fetch(this.#provider, {
+        signal,
+        memoryFirst: memoryFirst && !this.#served,
+        waits: (reason) => this.#setProblem(reason),
+        opened: async (disk) => {
+          this.#setProblem(undefined)
+          await this.#readFrom(disk)
+        },
+      })
+    const failed = (error: unknown, attempt: number): void => {
+      if (!this.#served && !this.isInUse) throw error
+      const problem = reasonOf(error)
+      this.#setProblem(problem)
+      const name = this.#provider.title
+      log.warn('failed to fetch an image that a VM runs on; trying again', { name, problem, attempt })
     }
-    return undefined
+    return withRetries(work, { policy, signal, failed })
   }
 
   async #readFrom({ fill, file: name, image, lacksMemory }: OpenedDisk): Promise<void> {
@@ -262,17 +253,17 @@ export class Arrival {
 
   /** Retries until the VM reads from the copy, or no longer uses the image. */
   async #moveToCopy(user: ArrivalUser, whole: BaseImage): Promise<void> {
-    const { log, retry } = this.#options
+    const { log, retry: policy } = this.#options
     const { signal } = this.#stopping
-    for (let attempt = 1; !signal.aborted && this.users.has(user.uid); attempt++) {
-      try {
-        return await orAborted(user.arrived(whole), signal)
-      } catch (error) {
-        const problem = reasonOf(error)
-        log.warn('a VM could not be moved to the complete copy of its image; trying again', { problem, attempt })
-        await wait(backOff(Math.min(attempt, 8), retry, Math.random), signal).catch(() => undefined)
-      }
+    const work = async (): Promise<void> => {
+      if (this.users.has(user.uid)) await orAborted(user.arrived(whole), signal)
     }
+    const failed = (error: unknown, attempt: number): void =>
+      log.warn('a VM could not be moved to the complete copy of its image; trying again', {
+        problem: reasonOf(error),
+        attempt,
+      })
+    await withRetries(work, { policy, signal, failed }).catch(() => undefined)
   }
 
   #setProblem(problem: string | undefined): void {

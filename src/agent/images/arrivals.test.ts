@@ -11,7 +11,7 @@ import { nbdOpening, nbdRead } from '../../../test/support/tools/nbd-client.ts'
 import type { BaseImage } from '../../drivers/driver.ts'
 import { silentLog } from '../../platform/log.ts'
 import type { ArrivalUser } from './arrival.ts'
-import { createArrivals } from './arrivals.ts'
+import { Arrivals } from './arrivals.ts'
 import type { OpenedDisk } from './content.ts'
 import type { ImageProvider } from './single-flight.ts'
 
@@ -29,7 +29,7 @@ async function arrange(t: { after(work: () => Promise<void>): void }) {
   const fetched = Promise.withResolvers<BaseImage>()
   const came = Promise.withResolvers<void>()
   const asked: boolean[] = []
-  const arrivals = createArrivals({
+  const arrivals = new Arrivals({
     folder,
     socketFolder: file('s'),
     figures: { reads: 0, readWaitMs: 0 },

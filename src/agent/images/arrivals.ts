@@ -15,18 +15,6 @@ import { orAborted, type RetryPolicy } from '../../rules/retry.ts'
 import { Arrival, type ArrivalOptions, type ArrivalState, type ArrivalUser } from './arrival.ts'
 import type { ImageProvider } from './single-flight.ts'
 
-export interface Arrivals {
-  /** Resolves when a VM can start: with the disk on a socket, or with the complete copy. */
-  begin(provider: ImageProvider, user: ArrivalUser, options: BeginOptions): Promise<BaseImage>
-  /** The incomplete image that a VM runs on. */
-  of(uid: string): { readonly image: BaseImage; readonly state: ArrivalState } | undefined
-  /** Resolves when no read of an image that this VM uses waits for missing content. Times out after some minutes. */
-  idle(uid: string, signal: AbortSignal): Promise<void>
-  leave(uid: string): Promise<void>
-  list(): readonly { readonly key: string; readonly percent: number }[]
-  stop(): Promise<void>
-}
-
 export interface BeginOptions {
   readonly signal: AbortSignal
   /** The VM runs on the socket already, as after a restart of the agent: it is served even if the copy is complete. */
@@ -44,83 +32,100 @@ interface ArrivalsOptions extends Omit<ArrivalOptions, 'socket' | 'retry' | 'mem
 
 const defaultRetry: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 15_000, maxRetryAfterMs: 0 }
 
-export function createArrivals(options: ArrivalsOptions): Arrivals {
-  const { socketFolder, retry = defaultRetry } = options
-  const arrivals = new Map<string, Arrival>()
-  const find = (uid: string): Arrival | undefined => [...arrivals.values()].find(({ users }) => users.has(uid))
+export class Arrivals {
+  readonly #options: ArrivalsOptions
+  readonly #arrivals = new Map<string, Arrival>()
 
-  const stopUnused = async (arrival: Arrival): Promise<void> => {
-    if (arrival.users.size + arrival.waitingUsers.size > 0 || arrivals.get(arrival.key) !== arrival) return
-    arrivals.delete(arrival.key)
+  constructor(options: ArrivalsOptions) {
+    this.#options = options
+  }
+
+  /** Resolves when a VM can start: with the disk on a socket, or with the complete copy. */
+  async begin(provider: ImageProvider, user: ArrivalUser, options: BeginOptions): Promise<BaseImage> {
+    const { signal, isRunning = false, isCold = false } = options
+    const needsMemory = !isCold && !isRunning
+    const before = this.#find(user.uid)
+    if (before && before.key !== provider.key) await this.leave(user.uid)
+    const copy = this.#arrivals.has(provider.key) ? undefined : await provider.find()
+    if (copy && !isRunning) return copy
+    // Another VM may have started it during the await.
+    const arrival = this.#arrivals.get(provider.key) ?? this.#start(provider, copy, needsMemory)
+    arrival.users.set(user.uid, user)
+    if (isRunning) arrival.isInUse = true
+    try {
+      const image = await orAborted(arrival.usable, signal)
+      if (needsMemory && image.socket !== undefined && arrival.lacksMemory)
+        return await this.#untilComplete(arrival, user.uid, signal)
+      if (image.socket === undefined) await this.leave(user.uid)
+      return image
+    } catch (error) {
+      await this.leave(user.uid)
+      throw error
+    }
+  }
+
+  /** The incomplete image that a VM runs on. */
+  of(uid: string): { readonly image: BaseImage; readonly state: ArrivalState } | undefined {
+    const arrival = this.#find(uid)
+    return arrival?.image && { image: arrival.image, state: arrival.state }
+  }
+
+  /** Resolves when no read of an image that this VM uses waits for missing content. Times out after some minutes. */
+  async idle(uid: string, signal: AbortSignal): Promise<void> {
+    await this.#find(uid)?.idle(signal)
+  }
+
+  async leave(uid: string): Promise<void> {
+    const arrival = this.#find(uid)
+    if (!arrival) return
+    arrival.users.delete(uid)
+    await this.#stopUnused(arrival)
+  }
+
+  list(): readonly { readonly key: string; readonly percent: number }[] {
+    return [...this.#arrivals.values()].map(({ key, state: { bytes, of } }) => ({
+      key,
+      percent: Math.floor((100 * bytes) / Math.max(1, of)),
+    }))
+  }
+
+  async stop(): Promise<void> {
+    const all = [...this.#arrivals.values()]
+    this.#arrivals.clear()
+    await Promise.all(all.map((arrival) => arrival.stop()))
+  }
+
+  #find(uid: string): Arrival | undefined {
+    return [...this.#arrivals.values()].find(({ users }) => users.has(uid))
+  }
+
+  #start(provider: ImageProvider, copy: BaseImage | undefined, memoryFirst: boolean): Arrival {
+    const { key } = provider
+    const { socketFolder, retry = defaultRetry } = this.#options
+    const socket = path.join(socketFolder, createHash('sha256').update(key).digest('hex').slice(0, 20))
+    const arrival = new Arrival(provider, { ...this.#options, socket, retry, memoryFirst })
+    this.#arrivals.set(key, arrival)
+    arrival.start(copy, () => {
+      if (this.#arrivals.get(key) === arrival) this.#arrivals.delete(key)
+    })
+    return arrival
+  }
+
+  async #stopUnused(arrival: Arrival): Promise<void> {
+    if (arrival.users.size + arrival.waitingUsers.size > 0 || this.#arrivals.get(arrival.key) !== arrival) return
+    this.#arrivals.delete(arrival.key)
     await arrival.stop()
   }
 
-  const leave = async (uid: string): Promise<void> => {
-    const arrival = find(uid)
-    if (!arrival) return
-    arrival.users.delete(uid)
-    await stopUnused(arrival)
-  }
-
-  const untilComplete = async (arrival: Arrival, uid: string, signal: AbortSignal): Promise<BaseImage> => {
+  async #untilComplete(arrival: Arrival, uid: string, signal: AbortSignal): Promise<BaseImage> {
     arrival.waitingUsers.add(uid)
     arrival.users.delete(uid)
     try {
       return await orAborted(arrival.complete, signal)
     } finally {
       arrival.waitingUsers.delete(uid)
-      await stopUnused(arrival)
+      await this.#stopUnused(arrival)
     }
-  }
-
-  const startArrival = (provider: ImageProvider, copy: BaseImage | undefined, memoryFirst: boolean): Arrival => {
-    const socket = path.join(socketFolder, createHash('sha256').update(provider.key).digest('hex').slice(0, 20))
-    const arrival = new Arrival(provider, { ...options, socket, retry, memoryFirst })
-    arrivals.set(provider.key, arrival)
-    arrival.start(copy, () => {
-      if (arrivals.get(provider.key) === arrival) arrivals.delete(provider.key)
-    })
-    return arrival
-  }
-
-  return {
-    async begin(provider, user, { signal, isRunning = false, isCold = false }) {
-      const needsMemory = !isCold && !isRunning
-      const before = find(user.uid)
-      if (before && before.key !== provider.key) await leave(user.uid)
-      const copy = arrivals.has(provider.key) ? undefined : await provider.find()
-      if (copy && !isRunning) return copy
-      // Another VM may have started it during the await.
-      const arrival = arrivals.get(provider.key) ?? startArrival(provider, copy, needsMemory)
-      arrival.users.set(user.uid, user)
-      if (isRunning) arrival.isInUse = true
-      try {
-        const image = await orAborted(arrival.usable, signal)
-        if (needsMemory && image.socket !== undefined && arrival.lacksMemory)
-          return await untilComplete(arrival, user.uid, signal)
-        if (image.socket === undefined) await leave(user.uid)
-        return image
-      } catch (error) {
-        await leave(user.uid)
-        throw error
-      }
-    },
-    of(uid) {
-      const arrival = find(uid)
-      return arrival?.image && { image: arrival.image, state: arrival.state }
-    },
-    idle: async (uid, signal) => find(uid)?.idle(signal),
-    leave,
-    list: () =>
-      [...arrivals.values()].map(({ key, state: { bytes, of } }) => ({
-        key,
-        percent: Math.floor((100 * bytes) / Math.max(1, of)),
-      })),
-    async stop() {
-      const all = [...arrivals.values()]
-      arrivals.clear()
-      await Promise.all(all.map((arrival) => arrival.stop()))
-    },
   }
 }
 

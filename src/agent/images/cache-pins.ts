@@ -1,23 +1,15 @@
-// Images that are to be on this node before anybody deploys from them: fetched some at a time, tried again when that
-// fails, and kept. Reports to the server how far they are.
+// Pinned images: fetched before a VM needs them, a few at a time, and never evicted. Their state is reported to the server.
 import type { CopyReport, DesiredCache } from '../../api/images/image-cache.ts'
 import { timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
-import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
+import { type RetryPolicy, withRetries } from '../../rules/retry.ts'
 import { type DesiredImage, type Images, keyOf } from './images.ts'
 import type { LocalCopy } from './inventory.ts'
 
-interface Pins {
-  setDesired(cache: DesiredCache): void
-  /** The pinned first, then by use. */
-  report(): CopyReport[]
-  stop(): Promise<void>
-}
-
 interface PinsOptions {
   readonly images: Images
-  /** What is reported to the server has changed. */
+  /** Called when the report has changed. */
   changed(): void
   readonly log: Log
   /** Tests only. */
@@ -28,142 +20,153 @@ interface Pin {
   readonly image: DesiredImage
   readonly cancel: AbortController
   state: CopyReport['state']
-  percent?: number
-  problem?: string
+  percent?: number | undefined
+  problem?: string | undefined
 }
 
 const maxReported = 256
-const fetchesAtOnce = 2
-/** Progress is a write to the server's database: it goes in steps. */
+const maxFetches = 2
+/** Each report of progress is a write to the server's database. */
 const percentStep = 5
 const minuteMs = 60_000
-const patience: RetryPolicy = { attempts: Infinity, firstDelayMs: 2_000, maxDelayMs: 300_000, maxRetryAfterMs: 0 }
+const defaultRetry: RetryPolicy = {
+  attempts: Infinity,
+  firstDelayMs: 2_000,
+  maxDelayMs: 300_000,
+  maxRetryAfterMs: 0,
+}
 
-export function createPins({ images, changed, log, retry = patience }: PinsOptions): Pins {
-  const pins = new Map<string, Pin>()
-  const waiting: (() => void)[] = []
-  const working = new Set<Promise<void>>()
-  let free = fetchesAtOnce
-  let last: Promise<void> = Promise.resolve()
-  let following = new AbortController()
-  let isStopped = false
+export class Pins {
+  readonly #options: PinsOptions
+  readonly #pins = new Map<string, Pin>()
+  /** Pins that wait for one of `maxFetches` slots. */
+  readonly #waiting: (() => void)[] = []
+  readonly #working = new Set<Promise<void>>()
+  #fetches = 0
+  #applying: Promise<void> = Promise.resolve()
+  #outdated = new AbortController()
+  #isStopped = false
 
-  const turn = async (work: () => Promise<void>): Promise<void> => {
-    if (free === 0) await new Promise<void>((resolve) => waiting.push(resolve))
-    else free--
+  constructor(options: PinsOptions) {
+    this.#options = options
+  }
+
+  setDesired(cache: DesiredCache): void {
+    this.#outdated.abort()
+    this.#outdated = new AbortController()
+    const { signal } = this.#outdated
+    const failed = (error: unknown, attempt: number): void =>
+      this.#options.log.error('failed to cache images', { attempt }, error)
+    this.#applying = this.#applying.then(() =>
+      withRetries(() => this.#apply(cache), { policy: this.#retry, signal, failed }).catch(() => undefined),
+    )
+  }
+
+  /** Pinned copies first, then the others by their last use. */
+  report(): CopyReport[] {
+    const copies = new Map(this.#options.images.copies().map((copy) => [copy.key, copy]))
+    const pinned = [...this.#pins].map(([key, { state, percent, problem }]) => ({
+      key,
+      state,
+      ...(percent !== undefined && { percent }),
+      ...(problem !== undefined && { problem }),
+      ...(state === 'Ready' && factsOf(copies.get(key))),
+    }))
+    const others = [...copies.values()]
+      .filter(({ key }) => !this.#pins.has(key))
+      .toSorted((one, other) => other.usedMs - one.usedMs)
+      .map((copy) => ({ key: copy.key, state: 'Ready' as const, ...factsOf(copy) }))
+    return [...pinned, ...others].slice(0, maxReported)
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#outdated.abort()
+    await this.#applying
+    for (const { cancel } of this.#pins.values()) cancel.abort()
+    await Promise.all(this.#working)
+  }
+
+  get #retry(): RetryPolicy {
+    return this.#options.retry ?? defaultRetry
+  }
+
+  async #apply({ images: desired, drops }: DesiredCache): Promise<void> {
+    const { images, changed } = this.#options
+    const keys = new Map(desired.map((image) => [keyOf(image), image]))
+    for (const [key, pin] of this.#pins) {
+      if (keys.has(key)) continue
+      pin.cancel.abort()
+      this.#pins.delete(key)
+    }
+    const failures: unknown[] = []
+    const failed = (error: unknown): void => void failures.push(error)
+    // The pins are written before anything is fetched, so that a new copy is not evicted.
+    await images.pin([...keys.keys()]).then(() => this.#fetchAll(keys), failed)
+    // Done even if writing failed: the disk may be full because of these copies.
+    for (const key of drops) if (!keys.has(key)) await images.drop(key).catch(failed)
+    changed()
+    if (failures.length > 0) throw failures[0]
+  }
+
+  #fetchAll(keys: ReadonlyMap<string, DesiredImage>): void {
+    for (const [key, image] of keys) {
+      if (this.#pins.has(key) || this.#isStopped) continue
+      const pin: Pin = { image, cancel: new AbortController(), state: 'Fetching' }
+      this.#pins.set(key, pin)
+      const work = this.#fetch(pin).finally(() => this.#working.delete(work))
+      this.#working.add(work)
+    }
+  }
+
+  async #fetch(pin: Pin): Promise<void> {
+    const { changed, log } = this.#options
+    const { signal } = pin.cancel
+    const failed = (error: unknown, attempt: number): void => {
+      const problem = reasonOf(error).slice(0, 1_024)
+      Object.assign(pin, { state: 'Failed', problem })
+      changed()
+      log.warn('failed to cache an image on this node', { name: pin.image.name, problem, attempt })
+    }
+    const work = (): Promise<void> => this.#inSlot(() => this.#ensure(pin))
+    await withRetries(work, { policy: this.#retry, signal, failed }).then(
+      () => {
+        Object.assign(pin, { state: 'Ready', percent: undefined, problem: undefined })
+        changed()
+      },
+      () => undefined,
+    )
+  }
+
+  /** Fails when the fetch stalls, so that others get the slot. */
+  async #ensure(pin: Pin): Promise<void> {
+    const { signal } = pin.cancel
+    signal.throwIfAborted()
+    const stalled = new AbortController()
+    await this.#options.images.ensure(pin.image, {
+      signal: AbortSignal.any([signal, stalled.signal]),
+      progress: (_, percent) => this.#showProgress(pin, percent),
+      waits: (reason) => stalled.abort(new Error(`image ${pin.image.name} could not be fetched: ${reason}`)),
+    })
+  }
+
+  async #inSlot(work: () => Promise<void>): Promise<void> {
+    if (this.#fetches < maxFetches) this.#fetches++
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
     try {
       await work()
     } finally {
-      const next = waiting.shift()
+      const next = this.#waiting.shift()
       if (next) next()
-      else free++
+      else this.#fetches--
     }
   }
 
-  const fetch = async (pin: Pin): Promise<void> => {
-    const { signal } = pin.cancel
-    for (let attempt = 1; !signal.aborted; attempt++) {
-      try {
-        await turn(async () => {
-          signal.throwIfAborted()
-          // What stands still does not keep others from their turn.
-          const standing = new AbortController()
-          await images.ensure(pin.image, {
-            signal: AbortSignal.any([signal, standing.signal]),
-            progress: (_, percent) => show(pin, percent),
-            waits: (reason) => standing.abort(new Error(`image ${pin.image.name} could not be fetched: ${reason}`)),
-          })
-        })
-        pin.state = 'Ready'
-        delete pin.percent
-        delete pin.problem
-        return changed()
-      } catch (error) {
-        if (signal.aborted) return
-        pin.state = 'Failed'
-        pin.problem = reasonOf(error).slice(0, 1_024)
-        changed()
-        log.warn('failed to cache an image on this node', { name: pin.image.name, problem: pin.problem, attempt })
-        await wait(backOff(Math.min(attempt, 12), retry, Math.random), signal).catch(() => undefined)
-      }
-    }
-  }
-  const show = (pin: Pin, percent: number | undefined): void => {
+  #showProgress(pin: Pin, percent: number | undefined): void {
     const step = percent === undefined ? pin.percent : Math.floor(percent / percentStep) * percentStep
     if (pin.state === 'Fetching' && step === pin.percent) return
-    pin.state = 'Fetching'
-    if (step !== undefined) pin.percent = step
-    changed()
-  }
-
-  const tried = (work: Promise<void>, attempt: number): Promise<boolean> =>
-    work.then(
-      () => true,
-      (error: unknown) => {
-        log.error('failed to cache images', { attempt }, error)
-        return false
-      },
-    )
-
-  const begin = (keys: ReadonlyMap<string, DesiredImage>): void => {
-    for (const [key, image] of keys) {
-      if (pins.has(key) || isStopped) continue
-      const pin: Pin = { image, cancel: new AbortController(), state: 'Fetching' }
-      pins.set(key, pin)
-      const work = fetch(pin).finally(() => working.delete(work))
-      working.add(work)
-    }
-  }
-
-  const follow = async ({ images: desired, drops }: DesiredCache, signal: AbortSignal): Promise<void> => {
-    const keys = new Map(desired.map((image) => [keyOf(image), image]))
-    for (const [key, pin] of pins) {
-      if (keys.has(key)) continue
-      pin.cancel.abort()
-      pins.delete(key)
-    }
-    for (let attempt = 1; !signal.aborted; attempt++) {
-      // Written down before anything is fetched: what is pinned is not evicted in between.
-      const isKept = await tried(images.keep([...keys.keys()]), attempt)
-      let isDone = isKept
-      // In any case: the disk may be too full to write on because of what is to go.
-      for (const key of drops) if (!keys.has(key) && !(await tried(images.drop(key), attempt))) isDone = false
-      if (isKept) begin(keys)
-      changed()
-      if (isDone) return
-      await wait(backOff(Math.min(attempt, 12), retry, Math.random), signal).catch(() => undefined)
-    }
-  }
-
-  return {
-    setDesired(cache) {
-      following.abort()
-      following = new AbortController()
-      const { signal } = following
-      last = last.then(() => follow(cache, signal))
-    },
-    report() {
-      const copies = new Map(images.copies().map((copy) => [copy.key, copy]))
-      const pinned = [...pins].map(([key, { state, percent, problem }]) => ({
-        key,
-        state,
-        ...(percent !== undefined && { percent }),
-        ...(problem !== undefined && { problem }),
-        ...(state === 'Ready' && factsOf(copies.get(key))),
-      }))
-      const others = [...copies.values()]
-        .filter(({ key }) => !pins.has(key))
-        .toSorted((one, other) => other.usedMs - one.usedMs)
-        .map((copy) => ({ key: copy.key, state: 'Ready' as const, ...factsOf(copy) }))
-      return [...pinned, ...others].slice(0, maxReported)
-    },
-    async stop() {
-      isStopped = true
-      following.abort()
-      await last
-      for (const { cancel } of pins.values()) cancel.abort()
-      await Promise.all(working)
-    },
+    Object.assign(pin, { state: 'Fetching', percent: step })
+    this.#options.changed()
   }
 }
 

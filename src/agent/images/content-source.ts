@@ -1,5 +1,5 @@
-// Content of images from other nodes or the server, through the node's own store: what has come stays, so that a fetch that
-// was cut off goes on where it was, and nothing counts before it is what its digest says.
+// Content of images from peers, a registry or the server, through this node's store. An interrupted fetch continues with the
+// content that it lacks, and content counts only once its digest was checked.
 import { ApiError } from '../../api/errors.ts'
 import {
   type ContentSource,
@@ -11,32 +11,50 @@ import {
 import type { Syncing } from '../../images/content/syncing.ts'
 import { RegistryError } from '../../oci/artifact/errors.ts'
 import { reasonOf } from '../../platform/reason.ts'
-import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
+import { backOff, orAborted, type RetryPolicy, wait } from '../../rules/retry.ts'
 import { isRetriable } from '../link/connection.ts'
-import type { Coming } from './coming.ts'
 
-/** Content as it comes from the server, unchecked. */
+/** Opens content on the server. It is not checked. */
 export type OpenBlob = (digest: string, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
 
-/** Content of somebody nearer than the server, checked; undefined where the server has to be asked. */
+/** Reads checked content from a peer; undefined if no peer has it. */
 export type NearContent = (digest: string, signal: AbortSignal) => Promise<Buffer | undefined>
+
+/** Content that this node is fetching. Other nodes that the server sends here for it wait until it has arrived. */
+export class ContentFetches {
+  readonly #running = new Map<string, Promise<unknown>>()
+
+  add(digest: string, fetching: Promise<unknown>): void {
+    const ended = fetching
+      .catch(() => undefined)
+      .finally(() => {
+        if (this.#running.get(digest) === ended) this.#running.delete(digest)
+      })
+    this.#running.set(digest, ended)
+  }
+
+  /** Waits at most `maxMs` for content. False if it is not being fetched. */
+  async wait(digest: string, maxMs: number): Promise<boolean> {
+    const running = this.#running.get(digest)
+    if (!running) return false
+    await orAborted(running, AbortSignal.timeout(maxMs)).catch(() => undefined)
+    return true
+  }
+}
 
 export interface SourceOptions {
   readonly store: ContentStore
-  /** Asked first. */
+  /** Asked before the server or a registry. */
   readonly near?: NearContent | undefined
-  /** Told of what is being fetched. */
-  readonly coming?: Coming | undefined
+  readonly fetches?: ContentFetches | undefined
   readonly open: OpenBlob
-  /** In place of `open`: whole, and checked. */
+  /** Reads complete, checked content, such as from a registry, instead of `open`. */
   readonly read?: ContentSource['read'] | undefined
-  /** So much has come, and from where. */
   readonly fetched?: ((from: 'peer' | 'server' | 'registry', bytes: number) => void) | undefined
-  /** Lasting is left to this. */
   readonly syncing?: Syncing | undefined
-  /** What comes is not put into the store: there is no room for it. */
+  /** Do not store the content, for lack of space. */
   readonly isPassedOn?: boolean
-  /** The server says "not now": why. Where this is given, it is asked again for long; left out, as for other failures. */
+  /** Called with the reason while the server asks to try later. With it, such refusals are retried for most of an hour. */
   readonly waits?: ((reason: string) => void) | undefined
   /** Tests only. */
   readonly retry?: RetryPolicy | undefined
@@ -44,12 +62,11 @@ export interface SourceOptions {
   readonly silenceMs?: number
 }
 
-/** Half a minute and more: a server that is restarted is waited for. */
-const patience: RetryPolicy = { attempts: 8, firstDelayMs: 500, maxDelayMs: 10_000, maxRetryAfterMs: 0 }
-/** A server that says "not now" is asked again for most of an hour. */
-const defaultMostRefusals = 400
-/** What passes within seconds is not worth a word. */
-const quietRefusals = 1
+/** Long enough for a restart of the server. */
+const serverRetry: RetryPolicy = { attempts: 8, firstDelayMs: 500, maxDelayMs: 10_000, maxRetryAfterMs: 0 }
+const defaultMaxRefusals = 400
+/** Failures that are not reported, because most pass within seconds. */
+const quietFailures = 1
 const defaultSilenceMs = 30_000
 const never = new AbortController().signal
 
@@ -58,27 +75,28 @@ class Silence extends Error {
 }
 
 export function fetchedContent(options: SourceOptions): ContentSource {
-  const { store, open, isPassedOn = false, retry = patience, silenceMs = defaultSilenceMs } = options
-  const { maxRefusals = defaultMostRefusals } = options
-  const lasting = options.syncing && { syncing: options.syncing }
+  const { store, open, isPassedOn = false, retry = serverRetry, silenceMs = defaultSilenceMs } = options
+  const { maxRefusals = defaultMaxRefusals } = options
+  const syncing = options.syncing && { syncing: options.syncing }
 
-  /** A chunk fits into memory, and the largest manifest does. */
   const fetchOnce = async (digest: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> => {
-    const checked = async (whole: Buffer): Promise<Buffer> => {
-      if (!isPassedOn) await store.putExpected({ digest, bytes: whole.length }, whole, { signal, digest, ...lasting })
-      return whole
-    }
-    const nearer = await options.near?.(digest, signal)
-    if (nearer && nearer.length > maxBytes) throw tooLong(digest, maxBytes)
-    const fetched = (from: 'peer' | 'registry', content: Buffer): Promise<Buffer> => {
-      options.fetched?.(from, content.length)
-      return checked(content)
-    }
-    if (nearer) return fetched('peer', nearer)
-    if (options.read) return fetched('registry', await options.read(digest, maxBytes, signal))
+    const near = await options.near?.(digest, signal)
+    const checked = near ?? (await options.read?.(digest, maxBytes, signal))
+    const content = checked ?? (await fromServer(digest, maxBytes, signal))
+    if (content.length > maxBytes) throw tooLong(digest, maxBytes)
+    options.fetched?.(near ? 'peer' : checked ? 'registry' : 'server', content.length)
+    if (!isPassedOn) {
+      const known = checked && { digest }
+      await store.putExpected({ digest, bytes: content.length }, content, { signal, ...known, ...syncing })
+    } else if (!checked && (await digestOfBuffer(content)) !== digest)
+      throw new WrongContentError(digest, 'is something else')
+    return content
+  }
+
+  const fromServer = async (digest: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> => {
     const silence = new AbortController()
-    const heard = new Silence(`the server sent nothing for ${silenceMs / 1_000} s`)
-    const timer = setTimeout(() => silence.abort(heard), silenceMs)
+    const silent = new Silence(`the server sent nothing for ${silenceMs / 1_000} s`)
+    const timer = setTimeout(() => silence.abort(silent), silenceMs)
     const pieces: Uint8Array[] = []
     let bytes = 0
     try {
@@ -91,11 +109,7 @@ export function fetchedContent(options: SourceOptions): ContentSource {
     } finally {
       clearTimeout(timer)
     }
-    options.fetched?.('server', bytes)
-    const content = Buffer.concat(pieces, bytes)
-    if (!isPassedOn) await store.putExpected({ digest, bytes }, content, { signal, ...lasting })
-    else if ((await digestOfBuffer(content)) !== digest) throw new WrongContentError(digest, 'is something else')
-    return content
+    return Buffer.concat(pieces, bytes)
   }
 
   const fetch = async (digest: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> => {
@@ -110,14 +124,14 @@ export function fetchedContent(options: SourceOptions): ContentSource {
             cause: error,
           })
         if (options.waits && error instanceof ApiError && error.code === 503 && ++refusals <= maxRefusals) {
-          if (refusals > quietRefusals) options.waits(error.message)
-          const askedMs = Math.min((error.options.retryAfterSeconds ?? 0) * 1_000, retry.maxDelayMs)
-          await wait(Math.max(askedMs, backOff(refusals, retry, Math.random)), signal)
+          if (refusals > quietFailures) options.waits(error.message)
+          const requestedMs = Math.min((error.options.retryAfterSeconds ?? 0) * 1_000, retry.maxDelayMs)
+          await wait(Math.max(requestedMs, backOff(refusals, retry, Math.random)), signal)
           attempt = 0
           continue
         }
         if (attempt >= retry.attempts || !mayPass(error)) throw error
-        if (attempt > quietRefusals) options.waits?.(problemOf(error))
+        if (attempt > quietFailures) options.waits?.(problemOf(error))
         await wait(backOff(attempt, retry, Math.random), signal)
       }
     }
@@ -125,10 +139,10 @@ export function fetchedContent(options: SourceOptions): ContentSource {
 
   return {
     async read(digest, maxBytes, signal = never) {
-      const kept = await store.read(digest, maxBytes, signal).catch(ifUnusable)
-      if (kept) return kept
+      const stored = await store.read(digest, maxBytes, signal).catch(ifUnusable)
+      if (stored) return stored
       const fetching = fetch(digest, maxBytes, signal)
-      options.coming?.add(digest, fetching)
+      options.fetches?.add(digest, fetching)
       return fetching
     },
   }
@@ -140,18 +154,18 @@ const tooLong = (digest: string, maxBytes: number): WrongContentError =>
 const problemOf = (error: unknown): string =>
   error instanceof WrongContentError ? `the server sent something else: ${error.message}` : reasonOf(error)
 
-/** A registry has been waited for already. */
+/** A failure of a registry is final: it was retried for minutes already. */
 const mayPass = (error: unknown): boolean =>
   (isRetriable(error) && !(error instanceof RegistryError)) ||
   error instanceof WrongContentError ||
   error instanceof Silence
 
-/** What is missing or damaged here is fetched. */
+/** Missing or damaged content is fetched. */
 function ifUnusable(error: unknown): undefined {
   if (!(error instanceof NoContentError || error instanceof WrongContentError)) throw error
 }
 
-/** The node's own store, and all that it lacks from the server. */
+/** The node's store, and a source that fetches what the store lacks from the server. */
 export interface NodeContent {
   readonly store: ContentStore
   readonly source: ContentSource

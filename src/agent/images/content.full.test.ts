@@ -46,7 +46,7 @@ async function node(open: OpenBlob = async (digest) => server.open(digest), kept
     return open(digest, signal)
   }
   const reopen = (retry?: RetryPolicy) =>
-    openImages({ folder, recipes: {}, openBlob, added: () => undefined, log: silentLog, retry })
+    openImages({ folder, recipes: {}, openBlob, changed: () => undefined, log: silentLog, retry })
   return { folder, opened, reopen, images: await reopen() }
 }
 const options = (signal = never, told: [string, number?][] = []) => ({
@@ -193,7 +193,7 @@ describe('image by content', () => {
       const server = await openContentFolder(${JSON.stringify(server.folder)})
       const openBlob = async (digest) => server.open(digest)
       const log = { warn() {} }
-      const images = await openImages({ folder: ${JSON.stringify(folder)}, recipes: {}, openBlob, added() {}, log })
+      const images = await openImages({ folder: ${JSON.stringify(folder)}, recipes: {}, openBlob, changed() {}, log })
       await images.ensure(${JSON.stringify(image)}, { signal: new AbortController().signal, progress() {} })`
     const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
       env: { ...process.env, SVC3_TEST: '1', SVC3_FAILPOINT: 'images.restore.write' },

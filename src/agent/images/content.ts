@@ -1,9 +1,11 @@
-// An image by its content: a folder `sha256-<hex>` with disk, kernel, initrd, memory and what tart needs, made from the
-// manifest of that digest, there whole or not at all. An ISO is the same, of which only the disk is used.
+// A copy of an image: a folder `sha256-<hex>` with disk, kernel, initrd, memory and tart's files, made from the manifest of that
+// digest. It appears under this name when it is complete. An ISO is a copy of which only the disk is used.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { BaseImage, Boot, MachineFiles, MemoryState } from '../../drivers/driver.ts'
 import type { ContentSource } from '../../images/content/content.ts'
+import { createSyncing } from '../../images/content/syncing.ts'
+import { ifAbsent } from '../../images/content/temporary-files.ts'
 import { resolveLayers } from '../../images/format/extents.ts'
 import { type Attachment, digestPattern, type Layer, type Manifest } from '../../images/format/format.ts'
 import type { DiskFill } from '../../images/pack/disk-fill.ts'
@@ -12,31 +14,31 @@ import { readManifest } from '../../images/pack/stored-manifests.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { WorkOptions } from '../../platform/parallel.ts'
 import { makeTemporary, removeStale } from '../../platform/temporary-folder.ts'
+import { fetchedContent, type SourceOptions } from './content-source.ts'
 
-export interface MakeContentOptions {
-  readonly source: ContentSource
-  /** The name by which it was asked for; absent for ISOs. */
+interface MakeContentOptions {
+  /** The name under which it was requested; absent for ISOs. */
   readonly name?: string | undefined
   readonly signal: AbortSignal
   progress(percent: number): void
-  /** Memory is fetched before the disk: somebody goes on from it. */
+  /** Fetch the memory before the disk, for a VM that resumes from it. */
   readonly memoryFirst?: boolean | undefined
-  /** Everything but the disk, and the memory if that does not come first, is there; the disk can be read while it comes. */
+  /** Called when all but the disk (and its memory, unless that comes first) is complete: the disk can be read now. */
   readonly opened?: ((disk: OpenedDisk) => Promise<void>) | undefined
 }
 
 /** A copy that is being made. */
 export interface OpenedDisk {
   readonly fill: DiskFill
-  /** It has memory, which comes after the disk. */
+  /** The image has memory, which is fetched after the disk. */
   readonly lacksMemory: boolean
-  /** What is there of the disk. It will have another name when it is whole. */
+  /** The incomplete disk, which is renamed when it is complete. */
   readonly file: string
-  /** As it will be; but kernel, initrd and memory are where they are now. Without memory that is still to come. */
+  /** The future copy, except that kernel, initrd and memory have their present paths. */
   readonly image: BaseImage
 }
 
-/** What `image.json` says. Paths are relative to its folder. */
+/** The content of `image.json`. Paths are relative to its folder. */
 interface Description {
   readonly formatVersion: 1
   readonly name?: string | undefined
@@ -45,7 +47,6 @@ interface Description {
   readonly virtualSizeBytes: number
   readonly boot: Boot
   readonly os?: Manifest['os']
-  /** Of the memory that lies beside the disk. */
   readonly memory?: MemoryState['description']
   readonly machine?: MachineFiles
 }
@@ -60,9 +61,9 @@ const file = {
   description: 'image.json',
 } as const
 const folderPattern = /^sha256-[0-9a-f]{64}$/
-const fetchesAtOnce = 4
+const maxFetches = 4
 
-/** Digests come from outside: only one that is one becomes a path. */
+/** Digests come from the server; only a valid one becomes a path. */
 function contentFolder(folder: string, digest: string): string {
   if (digestPattern.test(digest)) return path.resolve(folder, digest.replace(':', '-'))
   throw new Error(`"${digest.slice(0, 80)}" is not a digest; update the agent or the server`)
@@ -70,7 +71,7 @@ function contentFolder(folder: string, digest: string): string {
 
 export async function findContent(folder: string, digest: string): Promise<BaseImage | undefined> {
   const inside = contentFolder(folder, digest)
-  const known = await describedIn(inside)
+  const known = await readDescription(inside)
   return known && imageOf(inside, known)
 }
 
@@ -91,20 +92,41 @@ function imageOf(
   }
 }
 
-/** Images that are there: the digest of each, by the name under which it was asked for first. */
+/** The images in a folder, each by the name under which it was requested first. */
 export async function contentNames(folder: string): Promise<[name: string, digest: string][]> {
-  const entries = await fs.readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return []
-    throw error
-  })
+  const entries = await fs.readdir(folder).catch(ifAbsent<string[]>([]))
   const found = entries.filter((entry) => folderPattern.test(entry)).map((entry) => path.join(folder, entry))
-  const known = await Promise.all(found.map(describedIn))
+  const known = await Promise.all(found.map(readDescription))
   return known.flatMap((each) => (each?.name === undefined ? [] : [[each.name, each.digest]]))
 }
 
-/** Where it is there already, made by another process meanwhile, that one stays. */
-export async function makeContent(folder: string, digest: string, options: MakeContentOptions): Promise<void> {
-  const { source, name, signal, memoryFirst = false } = options
+/**
+ * Fetches an image into the store and onto a disk at the same time. Resolves when the disk is synced. The chunks are synced
+ * afterwards (`lasting`, which never fails): one that a power cut damages is detected by its digest and fetched again.
+ */
+export async function fillContent(
+  folder: string,
+  digest: string,
+  options: MakeContentOptions & SourceOptions,
+): Promise<{ readonly lasting: Promise<void> }> {
+  const syncing = createSyncing({ isLater: true })
+  let lasting = Promise.resolve()
+  try {
+    await makeContent(folder, digest, fetchedContent({ ...options, syncing }), options)
+  } finally {
+    lasting = syncing.end().catch(() => undefined)
+  }
+  return { lasting }
+}
+
+/** If another process completes the same copy first, that one is kept. */
+async function makeContent(
+  folder: string,
+  digest: string,
+  source: ContentSource,
+  options: MakeContentOptions,
+): Promise<void> {
+  const { name, signal, memoryFirst = false } = options
   const target = contentFolder(folder, digest)
   await removeStale(folder)
   const manifest = await readManifest(source, digest, signal)
@@ -120,15 +142,15 @@ export async function makeContent(folder: string, digest: string, options: MakeC
   const saved = memory?.state
   const last: typeof attachments = saved && !memoryFirst ? [['memory', saved]] : []
   if (saved && memoryFirst) attachments.push(['memory', saved])
-  const ofAll = [...attachments, ...last].reduce(
-    (sum, [, { chunks }]) => sum + shownBytes([{ chunks }]),
-    shownBytes(layers),
+  const totalBytes = [...attachments, ...last].reduce(
+    (sum, [, attachment]) => sum + visibleBytes([attachment]),
+    visibleBytes(layers),
   )
-  const work = progressOver(ofAll, options)
+  const work = progressOver(totalBytes, options)
 
   const restore = async (all: typeof attachments): Promise<void> => {
     for (const [part, attachment] of all)
-      await restoreAttachment(attachment, source, inside(part), work(shownBytes([attachment])))
+      await restoreAttachment(attachment, source, inside(part), work(visibleBytes([attachment])))
   }
   await restore(attachments)
   const description: Description = {
@@ -163,42 +185,41 @@ export async function makeContent(folder: string, digest: string, options: MakeC
     })
   }
   await restoreDisk(manifest, source, inside('disk'), {
-    ...work(shownBytes(layers)),
+    ...work(visibleBytes(layers)),
     onFill,
   })
   await restore(last)
   await writeFileAtomically(inside('description'), `${JSON.stringify(description, undefined, 2)}\n`)
   signal.throwIfAborted()
-  // Takes the place of a damaged one. VMs that run on that have its files open, and those stay.
+  // A damaged copy is replaced. VMs that use it have its files open and keep them.
   await temporary.become(target, { replace: (await findContent(folder, digest)) === undefined })
 }
 
-/** Percent of the whole, over parts that are restored one after the other; reported when the number changes. */
+/** Progress in percent over parts that are restored in sequence. Reports each number once. */
 function progressOver(of: number, { signal, progress }: MakeContentOptions): (partBytes: number) => WorkOptions {
   let before = 0
-  let shown = -1
+  let reported = -1
   return (partBytes) => {
     const from = before
     before += partBytes
     const onProgress: WorkOptions['onProgress'] = ({ bytes }) => {
       const percent = Math.min(100, Math.floor((100 * (from + bytes)) / of))
-      if (percent > shown) progress(percent)
-      shown = Math.max(shown, percent)
+      if (percent > reported) progress(percent)
+      reported = Math.max(reported, percent)
     }
-    return { signal, parallel: fetchesAtOnce, onProgress }
+    return { signal, parallel: maxFetches, onProgress }
   }
 }
 
-/** What is fetched for these: chunks that are hidden by later layers are not. */
-function shownBytes(layers: readonly Layer[]): number {
-  const shown = new Set(resolveLayers(layers).map(({ chunk }) => chunk))
+/** The bytes to fetch for these layers; chunks that later layers hide are not fetched. */
+function visibleBytes(layers: readonly Layer[]): number {
   let bytes = 0
-  for (const chunk of shown) bytes += chunk?.storedBytes ?? 0
+  for (const chunk of new Set(resolveLayers(layers).map(({ chunk }) => chunk))) bytes += chunk?.storedBytes ?? 0
   return bytes
 }
 
-/** Undefined also where it is damaged, or without its disk: then it is made again. */
-async function describedIn(inside: string): Promise<Description | undefined> {
+/** Undefined also if the copy is damaged. */
+async function readDescription(inside: string): Promise<Description | undefined> {
   const text = await readFileIfPresent(path.join(inside, file.description))
   if (text === undefined) return undefined
   try {

@@ -1,5 +1,5 @@
-// Who holds copies of images in a folder that agents of one host may share: each agent leaves a file with where its VMs are
-// and which images it is to keep. What VMs stand on is read from their own records, so it is true after any crash.
+// Which copies of images must stay. Agents of one host may share the folder: each writes a file with the location of its VMs
+// and the images that it pins. The images that VMs use are read from the VMs' own records, which are right after any crash.
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -8,17 +8,10 @@ import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { openHandles, type VmHandleRecord } from '../state/handles.ts'
 
 export interface Holders {
-  /** Keys of the images that this agent is to keep. */
-  keep(keys: readonly string[]): Promise<void>
-  /** Of all agents. */
-  held(): Promise<Held>
-}
-
-export interface Held {
-  readonly pinned: ReadonlySet<string>
-  readonly used: ReadonlySet<string>
-  /** A record of a VM cannot be read: nobody knows what that VM stands on. */
-  readonly isUnknown: boolean
+  /** Replaces the keys that this agent pins. */
+  pin(keys: readonly string[]): Promise<void>
+  /** Whether an agent pins a copy or a VM of one uses it. */
+  held(): Promise<(key: string) => boolean>
 }
 
 interface Holder {
@@ -27,28 +20,26 @@ interface Holder {
   readonly pins: readonly string[]
 }
 
-/** For a folder that no VM stands on. */
-export const nobody: Holders = {
-  keep: async () => undefined,
-  held: async () => ({ pinned: new Set(), used: new Set(), isUnknown: false }),
+/** For a folder that no VM uses. */
+export const noHolders: Holders = {
+  pin: async () => undefined,
+  held: async () => () => false,
 }
 
-/** `folder` is the agent's own. */
-export async function openHolders(imageFolder: string, folder: string, driver: string): Promise<Holders> {
+export async function openHolders(imageFolder: string, agentFolder: string, driver: string): Promise<Holders> {
   const holders = path.join(imageFolder, 'holders')
-  const own = path.join(holders, `${createHash('sha256').update(path.resolve(folder)).digest('hex').slice(0, 32)}.json`)
-  const write = (pins: readonly string[]): Promise<void> => {
-    const holder: Holder = { folder: path.resolve(folder), driver, pins }
-    return writeFileAtomically(own, `${JSON.stringify(holder)}\n`)
-  }
+  const folder = path.resolve(agentFolder)
+  const own = path.join(holders, `${createHash('sha256').update(folder).digest('hex').slice(0, 32)}.json`)
+  const pin = (pins: readonly string[]): Promise<void> =>
+    writeFileAtomically(own, `${JSON.stringify({ folder, driver, pins } satisfies Holder)}\n`)
   await fs.mkdir(holders, { recursive: true, mode: 0o700 })
-  if ((await read(own)) === undefined) await write([])
+  if ((await read(own)) === undefined) await pin([])
 
   return {
-    keep: write,
+    pin,
     async held() {
-      const pinned = new Set<string>()
-      const used = new Set<string>()
+      const held = new Set<string>()
+      // If a file is unreadable, any copy may be in use.
       let isUnknown = false
       for (const name of await fs.readdir(holders)) {
         if (!name.endsWith('.json')) continue
@@ -63,18 +54,18 @@ export async function openHolders(imageFolder: string, folder: string, driver: s
           if (file !== own) await fs.rm(file, { force: true })
           continue
         }
-        for (const key of holder.pins) pinned.add(key)
+        for (const key of holder.pins) held.add(key)
         for (const { record } of await openHandles(holder.folder, holder.driver, 'synced').list()) {
           if (record === 'unreadable') isUnknown = true
-          else if (record) for (const key of keysOf(record)) used.add(key)
+          else if (record) for (const key of keysOf(record)) held.add(key)
         }
       }
-      return { pinned, used, isUnknown }
+      return (key) => isUnknown || held.has(key)
     },
   }
 }
 
-/** What its disk was made from, and what it would be made from now. */
+/** The image that the disk was made from, and those that its next disk would be made from. */
 function keysOf({ base, desired }: VmHandleRecord): string[] {
   const { image, isoContent } = desired
   return [base, image.content, image.recipe && `recipe:${image.recipe}`, isoContent].filter((key) => key !== undefined)

@@ -9,7 +9,7 @@ import { AgentRig } from '../../../test/support/rigs/agent-rig.ts'
 import { scriptedDriver } from '../../../test/support/stand-ins/scripted-driver.ts'
 import type { BaseImage } from '../../drivers/driver.ts'
 import { silentLog } from '../../platform/log.ts'
-import { createPins } from './cache-pins.ts'
+import { Pins } from './cache-pins.ts'
 import { type Images, openImages, pretendImages } from './images.ts'
 import type { MakeOptions, Recipe } from './recipes.ts'
 
@@ -47,7 +47,7 @@ function kitchen() {
   }
   const folder = path.join(root, String(++folders))
   const open = (added = () => {}) =>
-    openImages({ folder, recipes: { tiny: recipe }, openBlob: noBlobs, added, log: silentLog })
+    openImages({ folder, recipes: { tiny: recipe }, openBlob: noBlobs, changed: added, log: silentLog })
   return { recipe, started: started.promise, finished, open, builds: () => builds }
 }
 
@@ -62,7 +62,7 @@ describe('images that are to be kept', () => {
       throw signal.reason
     }
     const retry = { attempts: Infinity, firstDelayMs: 600_000, maxDelayMs: 600_000, maxRetryAfterMs: 0 }
-    const pins = createPins({
+    const pins = new Pins({
       images: { ...pretendImages(), ensure },
       changed: () => pins.report().some(({ state }) => state === 'Ready') && ready.resolve(),
       log: silentLog,
@@ -80,10 +80,10 @@ describe('images that are to be kept', () => {
     const copies = new Set(['large'])
     const kept: string[][] = []
     const ready = Promise.withResolvers<void>()
-    const pins = createPins({
+    const pins = new Pins({
       images: {
         ...pretendImages(),
-        async keep(keys) {
+        async pin(keys) {
           if (copies.size > 0) throw new Error('ENOSPC: no space left on device')
           kept.push([...keys])
         },
@@ -101,11 +101,11 @@ describe('images that are to be kept', () => {
 
   it('images that are to be kept and cannot be written down keep neither what is desired next nor the end of the agent waiting', async () => {
     const ready = Promise.withResolvers<void>()
-    const keep: Images['keep'] = async (keys) => {
+    const pin: Images['pin'] = async (keys) => {
       if (keys.includes('first')) throw new Error('ENOSPC: no space left on device')
     }
-    const pins = createPins({
-      images: { ...pretendImages(), keep },
+    const pins = new Pins({
+      images: { ...pretendImages(), pin },
       changed: () => pins.report().some(({ state }) => state === 'Ready') && ready.resolve(),
       log: silentLog,
       retry: { attempts: Infinity, firstDelayMs: 600_000, maxDelayMs: 600_000, maxRetryAfterMs: 0 },

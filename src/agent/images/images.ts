@@ -1,31 +1,38 @@
-// The node's copies of images and ISOs. One with content is fetched from the server, one in a registry from there, one
-// with a recipe is built here.
+// The node's copies of images and ISOs.
+//
+// What is concurrent. Many VMs, pins and captures use this at the same time. Work for the same copy is shared
+// (single-flight.ts). Several agents of a host may share the folder: leases (leases.ts) keep them from removing what another
+// uses, and the agents of one process share reservations of space (cache-space.ts). Peers read the store.
+//
+// What may die when. An agent may be killed at any time: copies and content appear by renames, so incomplete ones are never
+// used and the next agent removes them; the parts of an image that were fetched stay in the store. An image that VMs run on
+// while it is fetched (arrivals.ts) blocks their guests until an agent serves it again. Peers may vanish or lie: content is
+// checked against its digest, and the server or registry is asked instead.
+//
+// What is promised. `ensure` resolves with a complete copy, which stays as long as a lease (`held`), a VM's record or a pin
+// holds it. Copies and chunks together keep to the quota, unless more is in use. An image that does not fit fails without
+// evicting anything.
 import path from 'node:path'
 import type { DesiredVm, ImageFigures } from '../../api/nodes/agent.ts'
 import type { BaseImage } from '../../drivers/driver.ts'
-import type { ContentSource, ContentStore } from '../../images/content/content.ts'
+import type { ContentStore } from '../../images/content/content.ts'
 import { openContentFolder } from '../../images/content/store.ts'
-import { chunksOf } from '../../images/format/manifest.ts'
-import { readManifest } from '../../images/pack/stored-manifests.ts'
 import type { Log } from '../../platform/log.ts'
-import { eachAtOnce } from '../../platform/parallel.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import type { RetryPolicy } from '../../rules/retry.ts'
 import type { ArrivalUser, BootOrder } from './arrival.ts'
-import { type Arrivals, type BeginOptions, createArrivals, socketFolderOf } from './arrivals.ts'
-import { type Coming, createComing } from './coming.ts'
+import { Arrivals, type BeginOptions, socketFolderOf } from './arrivals.ts'
+import { CacheSpace, type Space } from './cache-space.ts'
 import { contentNames, findContent } from './content.ts'
-import { fetchedContent, type NodeContent, type OpenBlob, type SourceOptions } from './content-source.ts'
-import { fillContent } from './fill-content.ts'
-import { type Holders, nobody } from './holders.ts'
+import { ContentFetches, fetchedContent, type NodeContent, type OpenBlob } from './content-source.ts'
+import { type Holders, noHolders } from './holders.ts'
 import { type LocalCopy, markCopyUsed, packing } from './inventory.ts'
-import { openLeases } from './leases.ts'
+import { Leases } from './leases.ts'
 import type { PeerContent } from './peers.ts'
-import { openPulledImages } from './pulled-images.ts'
+import { ImageProviders } from './providers.ts'
+import { openPulledImages, type PulledImages } from './pulled-images.ts'
 import type { Recipe } from './recipes.ts'
 import type { AskLogin } from './registry-image.ts'
-import { createRegistryProviders, type Filling, type FillingOptions } from './registry-provider.ts'
-import { openRoom, type Space } from './room.ts'
 import { type EnsureOptions, type ImageProvider, share } from './single-flight.ts'
 
 export type DesiredImage = DesiredVm['image']
@@ -35,93 +42,89 @@ interface DesiredIso {
   readonly content: string
 }
 
-/** What a copy is known by. */
+/** The key of an image's copy; not for images in registries, whose content must be resolved first. */
 export const keyOf = ({ content, recipe }: Pick<DesiredImage, 'content' | 'recipe'>): string =>
   content ?? `recipe:${recipe ?? ''}`
 
-/** What the copy is known by that a disk stands on. */
+/** The key of the copy that a disk was made from. */
 export const baseKeyOf = (image: DesiredImage, { digest }: Pick<BaseImage, 'digest'>): string =>
   image.reference === undefined ? keyOf(image) : digest
 
 export interface Images {
-  /** The node's copy, made when it is not there yet. */
+  /** The node's copy, which is made if necessary. */
   ensure(image: DesiredImage, options: EnsureOptions): Promise<BaseImage>
-  /** The same if all of it is here. */
-  here(image: DesiredImage): Promise<BaseImage | undefined>
-  /** The same for a VM that can run on it while it comes: then it has a socket. Images with a recipe come whole. */
+  /** The complete copy, if this node has it. */
+  find(image: DesiredImage): Promise<BaseImage | undefined>
+  /** Like `ensure`, but may resolve with an image on a socket, which is still being fetched. */
   arrive(image: DesiredImage, user: ArrivalUser, options: BeginOptions & EnsureOptions): Promise<BaseImage>
-  /** Serves again what a VM was reading when the agent ended. */
+  /** Continues to serve an image that a VM was reading when the previous agent ended. */
   resume(image: DesiredImage, user: ArrivalUser, signal: AbortSignal): Promise<void>
   readonly arrivals: Pick<Arrivals, 'of' | 'idle' | 'leave' | 'list' | 'stop'>
-  /** The file, fetched when it is not there yet. */
+  /** The file of an ISO, which is fetched if necessary. */
   ensureIso(iso: DesiredIso, options: EnsureOptions): Promise<string>
-  /** Names of the images that are here. */
+  /** Names of the images that this node has. */
   names(): readonly string[]
-  /** Keys of those that are to stay, used or not. */
-  keep(keys: readonly string[]): Promise<void>
-  /** Removes a copy, unless it is used or to stay. */
+  /** Replaces the keys of the copies that stay although they are unused. */
+  pin(keys: readonly string[]): Promise<void>
+  /** Removes a copy, unless it is used or pinned. */
   drop(key: string): Promise<void>
   copies(): readonly LocalCopy[]
-  /** How often an image was wanted and was here, and how often not, since the start. */
+  /** How often a requested copy existed, and how often it did not, since the start. */
   lookups(): { readonly hits: number; readonly misses: number }
-  /** Undefined where nothing takes any. */
+  /** Undefined for simulated nodes, whose images take no space. */
   space(): Space | undefined
   /**
-   * Until it is released, no chunk goes that no manifest here names: for whoever puts some, until they are delivered.
-   * `id` tells one from another. `image` is what they are to be put together with.
+   * Keeps chunks that no manifest names from being evicted until the returned function is called, for a capture with this id
+   * that is being packed and delivered. `image`: the image that it is based on, which stays too.
    */
   holdContent(id: string, image?: DesiredImage): Promise<() => Promise<void>>
-  /** Nobody but this one holds content here. */
+  /** Whether no other capture holds content. */
   isPackingAlone(id: string): Promise<boolean>
-  /** Content that is here, to be served to others. */
+  /** The content that this node serves to others. */
   store(): Promise<ContentStore | undefined>
-  /** The same, of what is on its way. */
-  readonly coming: Coming
-  /** What was counted since the start; undefined where nothing is. */
+  readonly fetches: ContentFetches
+  /** Counters since the start; undefined for simulated nodes. */
   readonly figures: ImageFigures | undefined
-}
-
-interface OpenedImages extends Images {
-  /** To pack into, and to read what is here or on the server. */
-  content(): Promise<NodeContent>
 }
 
 interface ImagesOptions {
   readonly folder: string
   readonly recipes: Readonly<Record<string, Recipe>>
-  /** Content from the server. */
   readonly openBlob: OpenBlob
-  /** Content from other nodes. */
   readonly peers?: PeerContent | undefined
   readonly bootOrder?: BootOrder | undefined
-  /** How registries are reached. */
   readonly askLogin?: AskLogin | undefined
-  /** Who else has a say in what goes; nobody when left out. */
   readonly holders?: Holders
   readonly quotaBytes?: number | undefined
-  /** Where disks are served that are on their way; short, and of this agent alone. */
+  /** For disks that are still being fetched. The path must be short, and used by this agent only. */
   readonly socketFolder?: string
-  /** There is one more. */
-  added(): void
+  /** Called when the node has other images than before. */
+  changed(): void
   readonly log: Log
   /** Tests only. */
   readonly retry?: RetryPolicy | undefined
 }
 
-export async function openImages(options: ImagesOptions): Promise<OpenedImages> {
-  const { folder, recipes, openBlob, peers, askLogin, holders = nobody, quotaBytes, added, log, retry } = options
-  /** Names, and the copies that they stand for. */
-  const here = new Map<string, string>(await contentNames(folder))
-  for (const [name, recipe] of Object.entries(recipes)) if (await recipe.find(folder)) here.set(name, `recipe:${name}`)
-  const pulled = await openPulledImages(folder)
-  const coming = createComing()
-  const figures: ImageFigures = { reads: 0, readWaitMs: 0, peerBytes: 0, serverBytes: 0, registryBytes: 0 }
-  const fetched: SourceOptions['fetched'] = (from, bytes) => {
-    figures[`${from}Bytes`] += bytes
-  }
-  let opening: Promise<ContentStore> | undefined
+interface ImagesParts {
+  /** Keys of the copies, by the names of their images. */
+  readonly names: Map<string, string>
+  readonly pulled: PulledImages
+  readonly leases: Leases
+  readonly space: CacheSpace
+  store(): Promise<ContentStore>
+}
 
-  /** Opened with the first image that needs it; one that failed to open is tried again. */
+/** As long as reports of nodes allow. */
+const maxNameLength = 512
+
+export async function openImages(options: ImagesOptions): Promise<NodeImages> {
+  const { folder, recipes, holders = noHolders, changed } = options
+  const names = new Map<string, string>(await contentNames(folder))
+  for (const [name, recipe] of Object.entries(recipes)) if (await recipe.find(folder)) names.set(name, `recipe:${name}`)
+  const pulled = await openPulledImages(folder)
+  const leases = new Leases(folder)
+  let opening: Promise<ContentStore> | undefined
+  /** Opened on first use. A failure is retried on the next use. */
   const store = (): Promise<ContentStore> => {
     opening ??= openContentFolder(path.join(folder, 'content')).catch((error: unknown) => {
       opening = undefined
@@ -129,225 +132,211 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     })
     return opening
   }
-  const leases = openLeases(folder)
-  const lookups = { hits: 0, misses: 0 }
   const evicted = (key: string): void => {
-    for (const [name, its] of here) if (its === key) here.delete(name)
-    added()
+    for (const [name, its] of names) if (its === key) names.delete(name)
+    changed()
   }
-  const room = await openRoom({ folder, recipes, quotaBytes, leases, holders, store, evicted, log })
+  const space = await CacheSpace.open({ ...options, leases, holders, store, evicted })
+  return new NodeImages(options, { names, pulled, leases, space, store })
+}
 
-  /** Makes a copy of content. */
-  const fill = async (
-    content: string,
-    { title, name, read }: Filling,
-    { signal, progress, waits, ...how }: FillingOptions,
-  ): Promise<void> => {
-    const near = await peers?.near(content, signal)
-    const parts = { store: await store(), near, coming, fetched, open: openBlob, read, waits, retry }
-    const need = await needOf(parts.store, fetchedContent(parts), content, signal)
-    using reserved = await room.take({ title, ...need })
-    await fillContent(folder, content, { ...parts, isPassedOn: !reserved.keepsChunks, name, signal, progress, ...how })
-  }
+class NodeImages implements Images {
+  readonly fetches = new ContentFetches()
+  readonly figures: ImageFigures = { reads: 0, readWaitMs: 0, peerBytes: 0, serverBytes: 0, registryBytes: 0 }
+  readonly arrivals: Arrivals
+  readonly #lookups = { hits: 0, misses: 0 }
+  readonly #options: ImagesOptions
+  readonly #parts: ImagesParts
+  readonly #providers: ImageProviders
 
-  const byContent = (content: string, kind: 'image' | 'ISO', name: string): ImageProvider => {
-    const title = `${kind} ${name}`
-    return {
-      key: content,
-      title,
-      phase: `fetching the ${kind}`,
-      failure: 'could not be fetched',
-      next: '; the downloaded part is kept for the next try',
-      find: () => findContent(folder, content),
-      make: ({ progress, ...how }) =>
-        fill(
-          content,
-          { title, name: kind === 'image' ? name : undefined },
-          { ...how, progress: (percent) => progress(undefined, percent) },
-        ),
-    }
-  }
-
-  const registryProviders = createRegistryProviders({ folder, pulled, leases, room, askLogin, store, fill })
-
-  const byRecipe = (image: DesiredImage): ImageProvider => {
-    const recipe = recipeOf(image, recipes)
-    return {
-      key: keyOf(image),
-      title: `image ${image.name}`,
-      phase: 'building the image',
-      failure: 'could not be built',
-      next: '',
-      find: () => recipe.find(folder),
-      make: (options) => recipe.make(folder, options),
-    }
+  constructor(options: ImagesOptions, parts: ImagesParts) {
+    this.#options = options
+    this.#parts = parts
+    this.#providers = new ImageProviders({
+      ...options,
+      ...parts,
+      fetches: this.fetches,
+      fetched: (from, bytes) => {
+        this.figures[`${from}Bytes`] += bytes
+      },
+      open: options.openBlob,
+      ask: options.askLogin,
+    })
+    this.arrivals = new Arrivals({
+      ...options,
+      socketFolder: options.socketFolder ?? socketFolderOf(options.folder),
+      figures: this.figures,
+      fetch: async (provider, fetchOptions) => {
+        await using held = new AsyncDisposableStack()
+        return await this.#get(provider, { ...fetchOptions, progress: () => undefined, held })
+      },
+    })
   }
 
-  const providerOf = async (image: DesiredImage, options: EnsureOptions): Promise<ImageProvider> => {
+  async ensure(image: DesiredImage, options: EnsureOptions): Promise<BaseImage> {
+    return this.#named(image, await this.#get(await this.#providerOf(image, options), options))
+  }
+
+  async ensureIso({ name, content }: DesiredIso, options: EnsureOptions): Promise<string> {
+    return (await this.#get(this.#providers.content(content, 'ISO', name), options)).disk
+  }
+
+  async find({ name, content, reference }: DesiredImage): Promise<BaseImage | undefined> {
+    if (reference !== undefined) return (await this.#providers.pulled({ reference, name, vm: undefined }))?.find()
+    return content === undefined ? undefined : findContent(this.#options.folder, content)
+  }
+
+  async arrive(image: DesiredImage, user: ArrivalUser, options: BeginOptions & EnsureOptions): Promise<BaseImage> {
+    const provider = await this.#providerOf(image, { ...options, vm: options.vm ?? user.uid })
+    const arrived = async (whole: BaseImage): Promise<void> => user.arrived(this.#named(image, whole))
+    // The lease holds the copy until the VM's record does.
+    options.held?.defer(await this.#parts.leases.take(provider.key))
+    return this.#named(image, await this.arrivals.begin(provider, { ...user, arrived }, options))
+  }
+
+  async resume(image: DesiredImage, user: ArrivalUser, signal: AbortSignal): Promise<void> {
+    await this.arrive(image, user, { signal, progress: () => undefined, isRunning: true })
+  }
+
+  names(): readonly string[] {
+    return [...this.#parts.names.keys()].filter((name) => name.length <= maxNameLength)
+  }
+
+  lookups(): { readonly hits: number; readonly misses: number } {
+    return { ...this.#lookups }
+  }
+
+  async pin(keys: readonly string[]): Promise<void> {
+    await this.#options.holders?.pin(keys)
+  }
+
+  async drop(key: string): Promise<void> {
+    if (!(await this.#parts.space.drop(key)))
+      this.#options.log.warn('a cached image stays because it is in use', { name: key })
+  }
+
+  copies(): readonly LocalCopy[] {
+    const { space, pulled } = this.#parts
+    return space.copies.map((copy) => {
+      const from = pulled.of(copy.key)
+      return from ? { ...copy, pulled: { reference: from.reference, sizeBytes: from.sizeBytes } } : copy
+    })
+  }
+
+  space(): Space {
+    return this.#parts.space.report()
+  }
+
+  async holdContent(id: string, image?: DesiredImage): Promise<() => Promise<void>> {
+    const { leases, pulled } = this.#parts
+    const content = image?.reference === undefined ? undefined : (await pulled.find(image.reference))?.content
+    const releases = [await leases.take(`${packing}${id}`)]
+    if (content !== undefined) releases.push(await leases.take(content))
+    return async () => void (await Promise.all(releases.map((release) => release())))
+  }
+
+  async isPackingAlone(id: string): Promise<boolean> {
+    const taken = [...(await this.#parts.leases.taken())]
+    return !taken.some((key) => key.startsWith(packing) && key !== `${packing}${id}`)
+  }
+
+  store(): Promise<ContentStore> {
+    return this.#parts.store()
+  }
+
+  /** The store to pack into, with the content of the server behind it. */
+  async content(): Promise<NodeContent> {
+    const store = await this.store()
+    return { store, source: fetchedContent({ store, open: this.#options.openBlob }) }
+  }
+
+  async #providerOf(image: DesiredImage, options: EnsureOptions): Promise<ImageProvider> {
     const { name, content, reference } = image
-    if (reference === undefined) return content === undefined ? byRecipe(image) : byContent(content, 'image', name)
+    if (reference === undefined)
+      return content === undefined ? this.#providers.recipe(image) : this.#providers.content(content, 'image', name)
     const desired = { reference, name, vm: options.vm }
-    const known = await registryProviders.known(desired)
+    const known = await this.#providers.pulled(desired)
     if (known) return known
-    await make(registryProviders.learning(desired), options)
-    const learnt = await registryProviders.known(desired)
-    if (learnt) return learnt
+    await this.#make(this.#providers.resolving(desired), options)
+    const resolved = await this.#providers.pulled(desired)
+    if (resolved) return resolved
     throw new Error(`image ${name} could not be resolved; try again`)
   }
 
-  /** Nobody takes it away from before the first look until it is used. */
-  const get = async (provider: ImageProvider, options: EnsureOptions): Promise<BaseImage> => {
-    const release = await leases.take(provider.key)
-    if (options.held) options.held.defer(release)
-    try {
-      const found = await find(provider, options)
-      if (options.held) {
-        await markCopyUsed(path.dirname(found.disk))
-        room.used(provider.key)
-      }
-      return found
-    } finally {
-      if (!options.held) await release()
+  /** The lease is taken before the copy is looked for, so that it is not removed in between. */
+  async #get(provider: ImageProvider, options: EnsureOptions): Promise<BaseImage> {
+    await using lease = new AsyncDisposableStack()
+    const held = options.held ?? lease
+    held.defer(await this.#parts.leases.take(provider.key))
+    const copy = await this.#findOrMake(provider, options)
+    if (options.held) {
+      await markCopyUsed(path.dirname(copy.disk))
+      this.#parts.space.markUsed(provider.key)
     }
+    return copy
   }
 
-  const arrivals = createArrivals({
-    folder,
-    socketFolder: options.socketFolder ?? socketFolderOf(folder),
-    bootOrder: options.bootOrder,
-    figures,
-    log,
-    retry,
-    async fetch(provider, options) {
-      await using held = new AsyncDisposableStack()
-      return await get(provider, { ...options, progress: () => undefined, held })
-    },
-  })
-
-  const noted = (image: DesiredImage, found: BaseImage): BaseImage => {
-    const known = image.reference ?? image.name
-    const key = baseKeyOf(image, found)
-    if (here.get(known) !== key && found.socket === undefined) {
-      here.set(known, key)
-      added()
-    }
-    return { ...found, name: image.name }
-  }
-
-  const arrive = async (image: DesiredImage, user: ArrivalUser, begun: BeginOptions & EnsureOptions) => {
-    const provider = await providerOf(image, { ...begun, vm: begun.vm ?? user.uid })
-    const arrived = async (whole: BaseImage): Promise<void> => user.arrived(noted(image, whole))
-    // Until the VM is on record, this keeps it; from then on, the record does.
-    begun.held?.defer(await leases.take(provider.key))
-    return noted(image, await arrivals.begin(provider, { ...user, arrived }, begun))
-  }
-
-  const make = (provider: ImageProvider, options: EnsureOptions): Promise<void> =>
-    share(folder, provider, options).catch((error: unknown) => {
-      options.signal.throwIfAborted()
-      log.warn('failed to provide an image or ISO', { name: provider.title, problem: reasonOf(error) })
-      throw new Error(`${provider.title} ${provider.failure}: ${reasonOf(error)}${provider.next}`, { cause: error })
+  async #findOrMake(provider: ImageProvider, options: EnsureOptions): Promise<BaseImage> {
+    const existing = await provider.find()
+    this.#lookups[existing ? 'hits' : 'misses'] += 1
+    if (existing) return existing
+    await this.#make(provider, options)
+    await this.#parts.space.settle().catch((error: unknown) => {
+      this.#options.log.warn('failed to free space for images', { problem: reasonOf(error) })
     })
-
-  const find = async (provider: ImageProvider, options: EnsureOptions): Promise<BaseImage> => {
-    const there = await provider.find()
-    lookups[there ? 'hits' : 'misses'] += 1
-    if (there) return there
-    await make(provider, options)
-    await room
-      .settle()
-      .catch((error: unknown) => log.warn('failed to free space for images', { problem: reasonOf(error) }))
     const made = await provider.find()
     if (made) return made
     throw new Error(`${provider.title} is missing after it was created; try again`)
   }
 
-  return {
-    names: () => [...here.keys()].filter((name) => name.length <= longestName),
-    lookups: () => ({ ...lookups }),
-    keep: (keys) => holders.keep(keys),
-    async drop(key) {
-      if (!(await room.drop(key))) log.warn('a cached image stays because it is in use', { name: key })
-    },
-    async holdContent(id, image) {
-      const content = image?.reference === undefined ? undefined : (await pulled.find(image.reference))?.content
-      const releases = [await leases.take(`${packing}${id}`)]
-      if (content !== undefined) releases.push(await leases.take(content))
-      return async () => void (await Promise.all(releases.map((release) => release())))
-    },
-    async isPackingAlone(id) {
-      const taken = [...(await leases.taken())]
-      return !taken.some((key) => key.startsWith(packing) && key !== `${packing}${id}`)
-    },
-    copies: () =>
-      room.copies().map((copy) => {
-        const from = pulled.of(copy.key)
-        return from ? { ...copy, pulled: { reference: from.reference, sizeBytes: from.sizeBytes } } : copy
-      }),
-    space: room.space,
-    store,
-    coming,
-    figures,
-    async content() {
-      const opened = await store()
-      return { store: opened, source: fetchedContent({ store: opened, open: openBlob }) }
-    },
-    async ensure(image, options) {
-      return noted(image, await get(await providerOf(image, options), options))
-    },
-    async here({ name, content, reference }) {
-      if (reference !== undefined) return (await registryProviders.known({ reference, name, vm: undefined }))?.find()
-      return content === undefined ? undefined : findContent(folder, content)
-    },
-    arrive,
-    resume: async (image, user, signal) =>
-      void (await arrive(image, user, { signal, progress: () => undefined, isRunning: true })),
-    arrivals,
-    ensureIso: async ({ name, content }, options) => (await get(byContent(content, 'ISO', name), options)).disk,
+  #make(provider: ImageProvider, options: EnsureOptions): Promise<void> {
+    return share(this.#options.folder, provider, options).catch((error: unknown) => {
+      options.signal.throwIfAborted()
+      const { title, failure, next } = provider
+      this.#options.log.warn('failed to provide an image or ISO', { name: title, problem: reasonOf(error) })
+      throw new Error(`${title} ${failure}: ${reasonOf(error)}${next}`, { cause: error })
+    })
+  }
+
+  /** Remembers the name of a complete copy. */
+  #named(image: DesiredImage, copy: BaseImage): BaseImage {
+    const { names } = this.#parts
+    const name = image.reference ?? image.name
+    const key = baseKeyOf(image, copy)
+    if (names.get(name) !== key && copy.socket === undefined) {
+      names.set(name, key)
+      this.#options.changed()
+    }
+    return { ...copy, name: image.name }
   }
 }
 
-/** What making it takes of the disk, at most. */
-async function needOf(store: ContentStore, source: ContentSource, content: string, signal: AbortSignal) {
-  const lacking = new Map<string, number>()
-  let diskBytes = 0
-  for (const { digest, storedBytes, rawBytes } of chunksOf(await readManifest(source, content, signal))) {
-    diskBytes += rawBytes
-    lacking.set(digest, storedBytes)
-  }
-  await eachAtOnce([...lacking.keys()], looksAtOnce, async (digest) => {
-    if (await store.has(digest)) lacking.delete(digest)
-  })
-  return { diskBytes, chunkBytes: [...lacking.values()].reduce((sum, bytes) => sum + bytes, 0) }
-}
-const looksAtOnce = 8
-/** As reports of nodes have them. */
-const longestName = 512
-
-function recipeOf({ name, recipe }: DesiredImage, recipes: ImagesOptions['recipes']): Recipe {
-  if (recipe === undefined) throw new Error(`image ${name} is not on this node`)
-  const found = Object.hasOwn(recipes, recipe) ? recipes[recipe] : undefined
-  if (found) return found
-  throw new Error(`this agent has no recipe ${recipe} for image ${name}; update the agent`)
-}
-
-/** For hypervisors that only pretend: an image that is nothing but its name. */
+/** For simulated nodes: every image exists and is empty. */
 export function pretendImages(): Images {
+  const pretend = async ({ name }: DesiredImage): Promise<BaseImage> => ({
+    name,
+    digest: `simulated:${name}`,
+    disk: '/dev/null',
+    format: 'raw',
+    virtualSizeBytes: 10 * 2 ** 30,
+    boot: { kind: 'firmware' },
+  })
   return {
     names: () => [],
     lookups: () => ({ hits: 0, misses: 0 }),
-    keep: async () => undefined,
+    pin: async () => undefined,
     drop: async () => undefined,
     holdContent: async () => async () => undefined,
     isPackingAlone: async () => false,
     copies: () => [],
     space: () => undefined,
     store: async () => undefined,
-    coming: createComing(),
+    fetches: new ContentFetches(),
     figures: undefined,
     ensureIso: async () => '/dev/null',
-    here: async ({ name }) => pretended(name),
-    arrive: async ({ name }) => pretended(name),
+    ensure: pretend,
+    find: pretend,
+    arrive: pretend,
     resume: async () => undefined,
     arrivals: {
       of: () => undefined,
@@ -356,15 +345,5 @@ export function pretendImages(): Images {
       list: () => [],
       stop: async () => undefined,
     },
-    ensure: async ({ name }) => pretended(name),
   }
 }
-
-const pretended = (name: string): BaseImage => ({
-  name,
-  digest: `simulated:${name}`,
-  disk: '/dev/null',
-  format: 'raw',
-  virtualSizeBytes: 10 * 2 ** 30,
-  boot: { kind: 'firmware' },
-})

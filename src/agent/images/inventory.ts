@@ -1,4 +1,4 @@
-// What is in a node's folder of images, and what it really takes of the disk: blocks, not lengths, for disks have holes.
+// The inventory of a node's image folder. Sizes count allocated blocks, because disks have holes.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { ContentStore } from '../../images/content/content.ts'
@@ -13,11 +13,11 @@ export interface LocalCopy {
   readonly folder: string
   readonly bytes: number
   readonly usedMs: number
-  /** Where it was pulled from, if it was. */
+  /** The registry that it was pulled from. */
   readonly pulled?: { readonly reference: string; readonly sizeBytes: number }
 }
 
-/** Chunks that go together. */
+/** Chunks that are evicted together. */
 export interface ChunkGroup extends Evictable {
   readonly kind: 'chunks'
   readonly digests: readonly string[]
@@ -30,8 +30,9 @@ export interface Inventory {
 
 const folderPattern = /^sha256-([0-9a-f]{64})$/
 const blockBytes = 512
-/** Leases of these keys are of nobody's copy: whoever has one is putting chunks that no manifest names yet. */
+/** The prefix of leases that are not on copies: their owners are storing chunks that no manifest names yet. */
 export const packing = 'packing:'
+/** Newer chunks may get a manifest soon. */
 const graceMs = 10 * 60_000
 
 export async function takeInventory(folder: string, recipes: Readonly<Record<string, Recipe>>): Promise<Inventory> {
@@ -44,7 +45,7 @@ export async function takeInventory(folder: string, recipes: Readonly<Record<str
   for (const [name, recipe] of Object.entries(recipes)) {
     const found = await recipe.find(folder)
     const inside = found && path.dirname(found.disk)
-    // One that has no folder of its own cannot go by itself.
+    // Without a folder to itself, an image cannot be removed separately.
     if (inside === undefined || path.dirname(path.resolve(inside)) !== path.resolve(folder)) continue
     const copy = await copyIn(inside, `recipe:${name}`)
     if (copy) copies.push(copy)
@@ -52,7 +53,7 @@ export async function takeInventory(folder: string, recipes: Readonly<Record<str
   return { copies, chunkBytes: await bytesIn(path.join(folder, 'content', 'blobs')) }
 }
 
-/** When a copy is used, its folder says so. */
+/** Sets the modification time of the copy's folder, which is the time of its last use. */
 export async function markCopyUsed(folder: string): Promise<void> {
   const now = new Date()
   await fs.utimes(folder, now, now).catch(ifAbsent(undefined))
@@ -75,37 +76,37 @@ async function bytesIn(folder: string): Promise<number> {
 }
 
 /**
- * Chunks by what they are good for: those of a copy that is here (of the copy used last, where several share them), and
- * those of none, each by itself and before all others. What `kept` names, manifests or chunks, is not among them; nor are
- * those of none while somebody packs, or when they are new: a manifest may yet come for them.
+ * Groups the chunks of the store: those of each copy, where the copy used last gets shared chunks, and each chunk without a
+ * copy by itself, which is evicted first. Leaves out leased manifests and chunks, and chunks without a copy that are new or
+ * may belong to a capture that is being packed.
  */
 export async function groupChunks(
   store: ContentStore,
   copies: readonly LocalCopy[],
-  kept: ReadonlySet<string>,
+  leased: ReadonlySet<string>,
 ): Promise<ChunkGroup[]> {
-  const isPacking = [...kept].some((key) => key.startsWith(packing))
+  const isPacking = [...leased].some((key) => key.startsWith(packing))
   const orphansBeforeMs = isPacking ? 0 : Date.now() - graceMs
-  const place = new Map<string, string>()
-  const known = new Map(copies.map((copy) => [copy.key, copy]))
+  const groupOf = new Map<string, string>()
+  const copyOf = new Map(copies.map((copy) => [copy.key, copy]))
   const order = copies.toSorted((one, other) => other.usedMs - one.usedMs).map(({ key }) => key)
-  for (const key of [...kept, ...order]) {
+  for (const key of [...leased, ...order]) {
     if (!key.startsWith('sha256:')) continue
-    if (!place.has(key)) place.set(key, key)
-    // One that is not here, or is a chunk itself, names nothing.
+    if (!groupOf.has(key)) groupOf.set(key, key)
+    // Undefined if the manifest is not stored here, or the key is that of a chunk.
     const manifest = await readManifest(store, key).catch(() => undefined)
-    if (manifest) for (const { digest } of chunksOf(manifest)) if (!place.has(digest)) place.set(digest, key)
+    if (manifest) for (const { digest } of chunksOf(manifest)) if (!groupOf.has(digest)) groupOf.set(digest, key)
   }
   const groups = new Map<string, { bytes: number; usedMs: number; digests: string[] }>()
   let after: string | undefined
   do {
     const page = await store.list({ after, limit: 1_000 })
     for (const { digest, bytes, modifiedMs } of page.items) {
-      const key = place.get(digest) ?? digest
-      if (kept.has(key) || (!place.has(digest) && modifiedMs >= orphansBeforeMs)) continue
-      const group = groups.get(key) ?? { bytes: 0, usedMs: known.get(key)?.usedMs ?? 0, digests: [] }
+      const key = groupOf.get(digest) ?? digest
+      if (leased.has(key) || (!groupOf.has(digest) && modifiedMs >= orphansBeforeMs)) continue
+      const group = groups.get(key) ?? { bytes: 0, usedMs: copyOf.get(key)?.usedMs ?? 0, digests: [] }
       group.bytes += bytes
-      // The manifest goes last: while it is there, the next look finds its chunks.
+      // The manifest is deleted last: as long as it exists, the next run finds its chunks.
       if (digest === key) group.digests.push(digest)
       else group.digests.unshift(digest)
       groups.set(key, group)

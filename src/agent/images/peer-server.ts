@@ -1,6 +1,5 @@
-// Serves content of this node to other nodes of the cluster, and to nobody else: who comes needs a certificate of the
-// cluster's authority, or the handshake fails before a byte of HTTP is read; and a ticket that the server has made for
-// exactly that pair of nodes.
+// Serves this node's content to other nodes of the cluster. A client needs a certificate of the cluster's authority, or the TLS
+// handshake fails, and a ticket that the server has issued for this pair of nodes.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -14,42 +13,40 @@ import { digestPattern } from '../../images/format/format.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
 import { type NodeCredentials, namesNode, outOfTime, peerTls, readTicket } from '../link/peer-tls.ts'
-import type { Coming } from './coming.ts'
+import type { ContentFetches } from './content-source.ts'
 
 interface PeerServer {
   readonly port: number
-  /** Secrets by epoch, in base64; from now on, until a while after the last ones came. Without credentials of its own, it
-   * goes on with those that it had. */
+  /** Accepts tickets made with these secrets (base64, by epoch) for some time. Without credentials, uses the previous ones. */
   trust(secrets: Readonly<Record<string, string>>, credentials: NodeCredentials | undefined): void
   stop(): Promise<void>
 }
 
 interface PeerServerOptions {
-  /** 0 takes a free one. */
+  /** 0 chooses a free port. */
   readonly port: number
   store(): Promise<ContentStore | undefined>
-  /** What is being fetched here, and is waited for. */
-  readonly coming?: Coming | undefined
+  readonly fetches?: ContentFetches | undefined
   readonly log: Log
   /** Tests only. */
   readonly nowMs?: () => number
 }
 
-/** The server makes new ones every ten minutes: a node that it has not spoken to for so long must not trust on. */
+/** The server sends new secrets every ten minutes. Without contact to it, the old ones must expire. */
 const trustMs = 15 * 60_000
 const maxConnections = 64
 const idleMs = 30_000
-/** So long an answer waits for content that is being fetched: less than a node's silence may last. */
-const comingMs = 2_000
+/** A response waits this long for content that is being fetched. Must be less than the silence that peers accept. */
+const fetchingMs = 2_000
 
 export async function startPeerServer(options: PeerServerOptions): Promise<PeerServer> {
   const { port, store, log, nowMs = () => performance.now() } = options
   let secrets: Readonly<Record<string, string>> = {}
   let trustedUntilMs = 0
-  let shown: NodeCredentials | undefined
+  let used: NodeCredentials | undefined
 
-  /** Whether the ticket is good, and for the node that shows this certificate. */
-  const isWelcome = ({ headers, socket }: IncomingMessage): boolean => {
+  /** Whether the ticket is valid and was issued to the node of this certificate. */
+  const isAuthorized = ({ headers, socket }: IncomingMessage): boolean => {
     const { identity, key } = readTicket(headers.authorization)
     const [epoch = '', uid = ''] = identity.split('.', 2)
     const secret = Object.hasOwn(secrets, epoch) ? secrets[epoch] : undefined
@@ -60,7 +57,7 @@ export async function startPeerServer(options: PeerServerOptions): Promise<PeerS
   }
   const server = https.createServer(
     {
-      // Until the server has given some: nobody gets through the handshake.
+      // Without credentials, which the server sends later, every handshake fails.
       ...peerTls(undefined),
       requestCert: true,
       handshakeTimeout: 5_000,
@@ -77,11 +74,11 @@ export async function startPeerServer(options: PeerServerOptions): Promise<PeerS
   )
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     request.resume()
-    if (!isWelcome(request)) return void response.writeHead(401, { 'content-length': 0, connection: 'close' }).end()
+    if (!isAuthorized(request)) return void response.writeHead(401, { 'content-length': 0, connection: 'close' }).end()
     const digest = /^\/blobs\/(.+)$/.exec(request.url ?? '')?.[1] ?? ''
     const content = request.method === 'GET' && digestPattern.test(digest) ? await store() : undefined
     let bytes = await content?.size(digest)
-    if (content && bytes === undefined && (await options.coming?.wait(digest, comingMs))) {
+    if (content && bytes === undefined && (await options.fetches?.wait(digest, fetchingMs))) {
       bytes = await content.size(digest)
       if (bytes === undefined) return void response.writeHead(202, { 'content-length': 0 }).end()
     }
@@ -91,7 +88,7 @@ export async function startPeerServer(options: PeerServerOptions): Promise<PeerS
   }
   server.maxConnections = maxConnections
   server.on('tlsClientError', (error, { authorizationError }) => {
-    // A code, whatever the types say; and nothing where there was no certificate at all.
+    // Despite its type, a code. Undefined if there was no certificate.
     const problem = String(authorizationError ?? error.message)
     if (outOfTime.has(problem))
       log.info('a node requested content with a certificate that is not valid now; check the clocks')
@@ -102,15 +99,15 @@ export async function startPeerServer(options: PeerServerOptions): Promise<PeerS
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,
-    trust(given, credentials) {
-      secrets = given
+    trust(newSecrets, credentials) {
+      secrets = newSecrets
       trustedUntilMs = nowMs() + trustMs
-      if (!credentials || credentials.certificate === shown?.certificate) return
+      if (!credentials || credentials.certificate === used?.certificate) return
       try {
         server.setSecureContext(peerTls(credentials))
-        shown = credentials
+        used = credentials
       } catch (error) {
-        // Not thrown to the caller: the node has more to do than to serve others.
+        // Not thrown, because the node can work without serving others.
         log.error('cannot serve other nodes with the certificate from the server', {}, error)
       }
     },
@@ -125,7 +122,6 @@ async function* sent(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let count = 0
   for await (const piece of pieces) {
     yield piece
-    // In the middle of the second piece that anybody is sent.
     if (++count > 1) failpoint('agent.peer.sent')
   }
 }

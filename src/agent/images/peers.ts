@@ -1,7 +1,7 @@
-// Content from other nodes that have it: from the very nodes that the server named, by their certificates, with a ticket
-// that it made for the two of them. Where none has all of an image, the server says of each chunk who has it or fetches it,
-// so that of many nodes that start together one fetches it. Whatever goes wrong, and whatever is not what its digest says, the
-// source is asked instead.
+// Content from other nodes of the cluster. The server names peers that have an image, with a ticket for each pair of nodes,
+// and peers are authenticated by their certificates. If no peer has all of an image, the server names a node for each chunk, so
+// that one of many nodes that start together fetches it from the source. Content is checked against its digest. No failure of a
+// peer is an error: the source is asked instead.
 import https from 'node:https'
 import type { Peer } from '../../api/nodes/agent.ts'
 import { digestOfBuffer } from '../../images/content/content.ts'
@@ -12,22 +12,22 @@ import { type NodeCredentials, namesNode, outOfTime, peerTls, ticketHeader } fro
 import type { NearContent } from './content-source.ts'
 
 export interface PeerContent {
-  /** Content of the image of this manifest from peers; undefined where this node has none. */
+  /** Content of the image with this manifest. Undefined if this node has no credentials yet. */
   near(content: string, signal: AbortSignal): Promise<NearContent | undefined>
 }
 
-interface WantedContent {
+interface PeerQuery {
   /** The digest of the manifest. */
   readonly content: string
   readonly chunk?: string
-  /** Nodes that did not have it. */
+  /** Nodes that did not have the chunk. */
   readonly without?: string[]
 }
 
 export interface PeersOptions {
-  /** Those that the server knows of. With a chunk and without any, this node is to fetch it for the others. */
-  find(wanted: WantedContent, signal: AbortSignal): Promise<readonly Peer[]>
-  /** Of this node, as they are now; without any, no peer is asked. */
+  /** Asks the server. An empty answer for a chunk means that this node shall fetch it for the others. */
+  find(query: PeerQuery, signal: AbortSignal): Promise<readonly Peer[]>
+  /** The current credentials of this node. */
   credentials(): NodeCredentials | undefined
   readonly log: Log
   /** Tests only. */
@@ -37,137 +37,176 @@ export interface PeersOptions {
 }
 
 const defaultSilenceMs = 3_000
-/** For a whole chunk: one that comes more slowly had better come from the server. */
+/** A peer that needs longer for a chunk is slower than the server would be. */
 const defaultChunkMs = 10_000
 const avoidedMs = 5 * 60_000
-/** Tickets are good for ten minutes at least, and some images take longer. */
+/** Tickets are valid for at least ten minutes, and some images take longer. */
 const ticketMs = 5 * 60_000
-/** A peer that lacks more than this of an image has evicted it. */
+/** A peer that lacks more chunks of an image has evicted it. */
 const maxMisses = 3
-/** A peer that fetches a chunk is waited for so long; then this node fetches it itself. */
-const comingMs = 30_000
-/** Of those who should have a chunk, so many are tried. */
+/** How long to wait for a peer that is fetching a chunk, before this node fetches it too. */
+const fetchingMs = 30_000
+/** Peers that are asked for one chunk. */
 const maxTries = 4
-/** They are as busy as this node, and the source is dear: they may take so many times longer, and are tried again sooner. */
-const partPatience = 4
+/** Peers that have parts of an image are busy fetching: they get more time and are avoided for less. */
+const partTimeFactor = 4
 const partAvoidedMs = 30_000
 const maxBytes = Math.max(largestManifestBytes, chunkBytes) + 2 ** 16
+/** More than a fill fetches at once, so that reads of guests do not wait. */
+const maxSockets = 8
 
 class Missing extends Error {
   override readonly name = 'Missing'
 }
 
-/** It is fetching it. */
-class NotYet extends Error {
-  override readonly name = 'NotYet'
+class StillFetching extends Error {
+  override readonly name = 'StillFetching'
 }
 
-export function createPeers(options: PeersOptions): PeerContent {
-  const { find, credentials, log, silenceMs = defaultSilenceMs, chunkMs = defaultChunkMs } = options
-  const { nowMs = () => performance.now() } = options
-  /** By address: until when nobody asks it. */
-  const avoided = new Map<string, number>()
-
-  return {
-    async near(content, signal) {
-      if (!credentials()) return undefined
-      // Without peers it goes as well: no failure here is one.
-      const ask = (): Promise<readonly Peer[]> =>
-        find({ content }, AbortSignal.any([signal, AbortSignal.timeout(silenceMs)])).catch(() => [])
-      let askedMs = nowMs()
-      for (const [address, untilMs] of avoided) if (untilMs < nowMs()) avoided.delete(address)
-      const usable = (peer: Peer): boolean => (avoided.get(addressOf(peer)) ?? -1) < nowMs()
-      /** Those that have all of it. */
-      const peers = new Map((await ask()).filter(usable).map((peer) => [addressOf(peer), reachable(peer)]))
-      /** Those that have had chunks of it, with their connections. */
-      const parts = new Map<string, Reachable>()
-      const isPart = (peer: Reachable): boolean => parts.get(addressOf(peer)) === peer
-      const close = (): void => {
-        for (const { agent } of [...peers.values(), ...parts.values()]) agent.destroy()
-      }
-      signal.addEventListener('abort', close, { once: true })
-
-      const renewTickets = async (): Promise<void> => {
-        askedMs = nowMs()
-        for (const peer of await ask()) {
-          const known = peers.get(addressOf(peer))
-          if (known) Object.assign(known, peer)
-        }
-      }
-
-      const checked = async (peer: Reachable, digest: string, during: AbortSignal) => {
-        const times = isPart(peer) ? partPatience : 1
-        const limits = { silenceMs: times * silenceMs, chunkMs: times * chunkMs }
-        const bytes = await read(peer, credentials(), digest, limits, during)
-        if ((await digestOfBuffer(bytes)) === digest) return bytes
-        throw new Error('it sent other content')
-      }
-      const leave = (peer: Reachable, error: unknown): void => {
-        const address = addressOf(peer)
-        log.info('a peer is no longer used', { node: peer.node, address, problem: problemOf(error) })
-        peers.delete(address)
-        if (!(error instanceof Missing)) avoided.set(address, nowMs() + (isPart(peer) ? partAvoidedMs : avoidedMs))
-      }
-
-      const fromWhole: NearContent = async (digest, during) => {
-        if (nowMs() - askedMs > ticketMs) await renewTickets()
-        const peer = [...peers.values()][Math.floor(Math.random() * peers.size)]
-        try {
-          return peer && (await checked(peer, digest, during))
-        } catch (error) {
-          during.throwIfAborted()
-          if (peer && !(error instanceof Missing && ++peer.misses < maxMisses)) leave(peer, error)
-          return undefined
-        }
-      }
-
-      /** From one that fetched the same before us. It may have to wait for it in turn, but never for us. */
-      const fromPart: NearContent = async (digest, during) => {
-        const without: string[] = []
-        while (without.length < maxTries) {
-          const within = AbortSignal.any([during, AbortSignal.timeout(partPatience * silenceMs)])
-          const [found] = await find({ content, chunk: digest, without }, within).catch(() => [])
-          during.throwIfAborted()
-          if (!found) return undefined
-          without.push(found.node)
-          if (!usable(found)) continue
-          const peer = Object.assign(parts.get(addressOf(found)) ?? reachable(found), found)
-          parts.set(addressOf(found), peer)
-          const untilMs = nowMs() + comingMs
-          for (;;)
-            try {
-              return await checked(peer, digest, during)
-            } catch (error) {
-              during.throwIfAborted()
-              if (error instanceof NotYet && nowMs() < untilMs) continue
-              if (!(error instanceof NotYet || error instanceof Missing)) leave(peer, error)
-              break
-            }
-        }
-        return undefined
-      }
-
-      return async (digest, during) => (peers.size > 0 ? fromWhole(digest, during) : fromPart(digest, during))
-    },
-  }
-}
-
-const addressOf = ({ ip, port }: Peer): string => `${ip}:${port}`
-
-interface Reachable extends Peer {
+/** A peer with its own connections, so that none is reused for a peer with other credentials. */
+interface Connected extends Peer {
   misses: number
   readonly agent: https.Agent
 }
 
-/** What guests wait for is not to wait for what nobody does, of which four come at once. */
-const maxSockets = 8
-
-/** Each has connections of its own: what was judged for one is never used for another. */
-const reachable = (peer: Peer): Reachable => ({
+const connected = (peer: Peer): Connected => ({
   ...peer,
   misses: 0,
-  agent: new https.Agent({ keepAlive: true, maxSockets: maxSockets, timeout: 30_000, maxCachedSessions: 0 }),
+  agent: new https.Agent({ keepAlive: true, maxSockets, timeout: 30_000, maxCachedSessions: 0 }),
 })
+
+const addressOf = ({ ip, port }: Peer): string => `${ip}:${port}`
+
+export function createPeers(options: PeersOptions): PeerContent {
+  /** Addresses of failed peers, and until when to avoid them. */
+  const avoided = new Map<string, number>()
+  return {
+    async near(content, signal) {
+      if (!options.credentials()) return undefined
+      const peers = new ImagePeers(options, content, avoided)
+      await peers.find(signal)
+      signal.addEventListener('abort', () => peers.close(), { once: true })
+      return (digest, during) => peers.read(digest, during)
+    },
+  }
+}
+
+/** The peers that have an image, or parts of it, during one fetch. */
+class ImagePeers {
+  readonly #options: PeersOptions
+  readonly #content: string
+  readonly #avoided: Map<string, number>
+  readonly #silenceMs: number
+  /** Peers that have the complete image, by address. */
+  readonly #whole = new Map<string, Connected>()
+  /** Peers that have had chunks of it. */
+  readonly #parts = new Map<string, Connected>()
+  #signal = new AbortController().signal
+  #foundMs = 0
+
+  constructor(options: PeersOptions, content: string, avoided: Map<string, number>) {
+    this.#options = options
+    this.#content = content
+    this.#avoided = avoided
+    this.#silenceMs = options.silenceMs ?? defaultSilenceMs
+  }
+
+  async find(signal: AbortSignal): Promise<void> {
+    this.#signal = signal
+    for (const [address, untilMs] of this.#avoided) if (untilMs < this.#nowMs) this.#avoided.delete(address)
+    for (const peer of await this.#ask()) if (this.#isUsable(peer)) this.#whole.set(addressOf(peer), connected(peer))
+  }
+
+  close(): void {
+    for (const { agent } of [...this.#whole.values(), ...this.#parts.values()]) agent.destroy()
+  }
+
+  read(digest: string, signal: AbortSignal): Promise<Buffer | undefined> {
+    return this.#whole.size > 0 ? this.#readFromWhole(digest, signal) : this.#readFromPart(digest, signal)
+  }
+
+  get #nowMs(): number {
+    return this.#options.nowMs?.() ?? performance.now()
+  }
+
+  async #ask(): Promise<readonly Peer[]> {
+    this.#foundMs = this.#nowMs
+    const limit = AbortSignal.any([this.#signal, AbortSignal.timeout(this.#silenceMs)])
+    return this.#options.find({ content: this.#content }, limit).catch(() => [])
+  }
+
+  async #readFromWhole(digest: string, signal: AbortSignal): Promise<Buffer | undefined> {
+    if (this.#nowMs - this.#foundMs > ticketMs)
+      for (const peer of await this.#ask()) Object.assign(this.#whole.get(addressOf(peer)) ?? {}, peer)
+    const peer = [...this.#whole.values()][Math.floor(Math.random() * this.#whole.size)]
+    try {
+      return peer && (await this.#readChecked(peer, digest, signal))
+    } catch (error) {
+      signal.throwIfAborted()
+      if (peer && !(error instanceof Missing && ++peer.misses < maxMisses)) this.#avoid(peer, error)
+      return undefined
+    }
+  }
+
+  /** From a node that was told to fetch the chunk before this one. That node never waits for this one in turn. */
+  async #readFromPart(digest: string, signal: AbortSignal): Promise<Buffer | undefined> {
+    const without: string[] = []
+    while (without.length < maxTries) {
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(partTimeFactor * this.#silenceMs)])
+      const query = { content: this.#content, chunk: digest, without }
+      const [found] = await this.#options.find(query, limit).catch(() => [])
+      signal.throwIfAborted()
+      if (!found) return undefined
+      without.push(found.node)
+      if (!this.#isUsable(found)) continue
+      const peer = Object.assign(this.#parts.get(addressOf(found)) ?? connected(found), found)
+      this.#parts.set(addressOf(found), peer)
+      const content = await this.#readWhenFetched(peer, digest, signal)
+      if (content) return content
+    }
+    return undefined
+  }
+
+  async #readWhenFetched(peer: Connected, digest: string, signal: AbortSignal): Promise<Buffer | undefined> {
+    const untilMs = this.#nowMs + fetchingMs
+    for (;;)
+      try {
+        return await this.#readChecked(peer, digest, signal)
+      } catch (error) {
+        signal.throwIfAborted()
+        if (error instanceof StillFetching && this.#nowMs < untilMs) continue
+        if (!(error instanceof StillFetching || error instanceof Missing)) this.#avoid(peer, error)
+        return undefined
+      }
+  }
+
+  async #readChecked(peer: Connected, digest: string, signal: AbortSignal): Promise<Buffer> {
+    const factor = this.#hasPart(peer) ? partTimeFactor : 1
+    const limits = {
+      silenceMs: factor * this.#silenceMs,
+      chunkMs: factor * (this.#options.chunkMs ?? defaultChunkMs),
+    }
+    const bytes = await read(peer, this.#options.credentials(), digest, limits, signal)
+    if ((await digestOfBuffer(bytes)) === digest) return bytes
+    throw new Error('it sent other content')
+  }
+
+  #hasPart(peer: Connected): boolean {
+    return this.#parts.get(addressOf(peer)) === peer
+  }
+
+  #isUsable(peer: Peer): boolean {
+    return (this.#avoided.get(addressOf(peer)) ?? -1) < this.#nowMs
+  }
+
+  #avoid(peer: Connected, error: unknown): void {
+    const address = addressOf(peer)
+    this.#options.log.info('a peer is no longer used', { node: peer.node, address, problem: problemOf(error) })
+    this.#whole.delete(address)
+    if (error instanceof Missing) return
+    this.#avoided.set(address, this.#nowMs + (this.#hasPart(peer) ? partAvoidedMs : avoidedMs))
+  }
+}
 
 const problemOf = (error: unknown): string =>
   outOfTime.has((error as NodeJS.ErrnoException).code ?? '')
@@ -180,7 +219,7 @@ interface ReadOptions {
 }
 
 async function read(
-  peer: Reachable,
+  peer: Connected,
   credentials: NodeCredentials | undefined,
   digest: string,
   { silenceMs, chunkMs }: ReadOptions,
@@ -200,7 +239,7 @@ async function read(
       headers: { authorization: ticketHeader(peer) },
       agent: peer.agent,
       servername: '',
-      // Nothing is sent before; that its authority is ours, TLS has judged already.
+      // Called before anything is sent. TLS has verified the authority by then.
       checkServerIdentity: (_, { subjectaltname }) =>
         namesNode(subjectaltname, peer.uid) ? undefined : new Error('it is not the node that the server named'),
       signal: stop,
@@ -218,7 +257,7 @@ async function read(
       response.on('error', reject)
       response.on('end', () => {
         if (response.statusCode === 200) resolve(Buffer.concat(pieces, bytes))
-        else if (response.statusCode === 202) reject(new NotYet('it is fetching the content itself'))
+        else if (response.statusCode === 202) reject(new StillFetching('it is fetching the content itself'))
         else reject(response.statusCode === 404 ? new Missing('it no longer has the content') : new Error('it refuses'))
       })
     })

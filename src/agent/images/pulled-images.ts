@@ -1,5 +1,5 @@
-// What was pulled from registries: which content the manifest of a registry stands for here. A small file each, beside the
-// images, so that the same image is known again after a restart, and by the other agents of the host.
+// The content of images that were pulled from registries, by the digest in the registry: a small file each, beside the images,
+// so that they are known after a restart and to other agents of the host.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { ifAbsent } from '../../images/content/temporary-files.ts'
@@ -7,20 +7,20 @@ import { digestPattern } from '../../images/format/format.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 
 export interface PulledImage {
-  /** `host/repository@sha256:…`, as it was pulled first. */
+  /** `host/repository@sha256:…` of the first pull. */
   readonly reference: string
-  /** The digest of our manifest of it. */
+  /** The digest of the manifest in svc3's format. */
   readonly content: string
-  /** Of its disk. */
+  /** The size of the disk. */
   readonly sizeBytes: number
-  /** Our manifest and chunks were made here: no registry has them. */
+  /** Manifest and chunks were made on this node; no registry has them. */
   readonly isUnpacked: boolean
 }
 
 export interface PulledImages {
   find(reference: string): Promise<PulledImage | undefined>
   remember(image: PulledImage): Promise<void>
-  /** Where a copy was pulled from, as far as this agent knows. */
+  /** By content, as far as this agent knows. */
   of(content: string): PulledImage | undefined
 }
 
@@ -52,7 +52,7 @@ export async function openPulledImages(imageFolder: string): Promise<PulledImage
   }
 }
 
-/** By the digest alone: what a registry has under another name is the same. */
+/** Named by the digest alone, because the same image may have several names. */
 function fileOf(reference: string): string {
   const digest = reference.slice(reference.indexOf('@') + 1)
   if (digestPattern.test(digest)) return `${digest.replace(':', '-')}.json`

@@ -1,22 +1,21 @@
-// Images that a node makes itself, by name of their recipe. What makes them is loaded with the first one.
+// Recipes of the images that a node builds itself. The builder is loaded on first use.
 import path from 'node:path'
 import { type Architecture, architectures } from '../../api/architecture.ts'
 import { type BuiltInImage, builtInImages } from '../../api/images/built-in-images.ts'
 import type { BaseImage } from '../../drivers/driver.ts'
 
 export interface Recipe {
-  /** The image in a folder, when it is there whole. */
+  /** The complete image in a folder. */
   find(folder: string): Promise<BaseImage | undefined>
   make(folder: string, options: MakeOptions): Promise<void>
 }
 
 export interface MakeOptions {
   readonly signal: AbortSignal
-  /** Gets what happens, a line at a time. */
+  /** Called with a line of text at each stage. */
   readonly progress: (line: string) => void
 }
 
-/** By the builder of Linux guests, which has the same table of names. */
 const linux = (name: `${BuiltInImage}-${Architecture}`): Recipe => ({
   async find(folder) {
     const { guestImage } = await import('../../../packages/tiny-guests/build.ts')

@@ -1,4 +1,4 @@
-// An image in a registry, reached straight from this node: as whom, the server says, each time it is needed.
+// An image in a registry, fetched by this node. The server provides the credentials each time.
 import type { RegistryLogin } from '../../api/nodes/captures.ts'
 import type { ContentSource } from '../../images/content/content.ts'
 import type { ArtifactSource } from '../../oci/artifact/target.ts'
@@ -6,133 +6,95 @@ import { type Inspected, inspectImage } from '../../oci/inspect.ts'
 import { waitingLine } from '../../oci/registry/patience.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
 import { reasonOf } from '../../platform/reason.ts'
-import { timeLeft } from '../../rules/durations.ts'
 import { parseImageReference } from '../../rules/image-reference.ts'
-import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
+import { type RetryPolicy, withRetries } from '../../rules/retry.ts'
 import { isRetriable } from '../link/connection.ts'
 
-/** How the registry of the image of a VM is reached. To use, and to forget. */
+/** Requests the registry's address and credentials for the image of a VM (its uid). */
 export type AskLogin = (vm: string, signal: AbortSignal) => Promise<RegistryLogin>
 
-interface RegistryPlace {
+interface RegistryImageOptions {
   /** `host/repository@sha256:…` */
   readonly reference: string
-  /** Its uid. */
+  /** The uid of the VM that needs the image. */
   readonly vm: string | undefined
   readonly ask: AskLogin | undefined
   readonly signal: AbortSignal
-  /** The registry does not answer: why, and when it is tried next. */
-  waits(reason: string): void
+  /** The registry does not respond: the reason, and the time of the next try. */
+  readonly waits?: ((reason: string) => void) | undefined
 }
 
-/** A server that is restarted is waited for. */
-const patience: RetryPolicy = { attempts: 8, firstDelayMs: 500, maxDelayMs: 10_000, maxRetryAfterMs: 0 }
+/** Long enough for a restart of the server. */
+const serverRetry: RetryPolicy = { attempts: 8, firstDelayMs: 500, maxDelayMs: 10_000, maxRetryAfterMs: 0 }
 
-interface OpenedRegistryImage {
+interface OpenedRegistryImage extends Disposable {
   readonly image: Inspected
   readonly source: ArtifactSource
-  close(): void
 }
 
-async function openRegistryImage({ reference, vm, ask, signal, waits }: RegistryPlace): Promise<OpenedRegistryImage> {
+export async function openRegistryImage(options: RegistryImageOptions): Promise<OpenedRegistryImage> {
+  const { reference, vm, ask, signal, waits } = options
   const parsed = parseImageReference(reference, 'pull')
   if (!parsed.ok) throw new Error(`${parsed.problem}; ${parsed.hint}`)
   if (!ask || vm === undefined) throw new Error('its registry cannot be reached from here')
+  const failed = (error: unknown): void => {
+    if (!isRetriable(error)) throw error
+  }
+  const login = await withRetries(() => ask(vm, signal), { policy: serverRetry, signal, failed })
   const registry = openRegistry({
-    ...(await patiently(() => ask(vm, signal), signal)),
+    ...login,
     onWaiting(waiting) {
       const line = waitingLine(waiting)
-      if (line !== undefined) waits(line)
+      if (line !== undefined) waits?.(line)
     },
   })
   try {
     const source = registry.repository(parsed.reference.repository)
     const image = await inspectImage(source, parsed.reference.target, { signal })
-    return { image, source, close: () => registry.close() }
+    return { image, source, [Symbol.dispose]: () => registry.close() }
   } catch (error) {
     registry.close()
     throw error
   }
 }
 
-export async function withRegistryImage<T>(
-  place: RegistryPlace,
-  use: (image: Inspected, source: ArtifactSource) => Promise<T>,
-): Promise<T> {
-  const { image, source, close } = await openRegistryImage(place)
-  try {
-    return await use(image, source)
-  } finally {
-    close()
+/** The content of an image in svc3's format. Connects on the first read, and again after a failure, with new credentials. */
+export class RegistryContent implements ContentSource, Disposable {
+  readonly #options: RegistryImageOptions
+  readonly #digest: string
+  readonly #opened = new DisposableStack()
+  #current: Promise<ContentSource> | undefined
+
+  constructor(options: RegistryImageOptions, digest: string) {
+    this.#options = options
+    this.#digest = digest
   }
-}
 
-interface RegistryContent extends ContentSource {
-  /** Nobody reads any more. */
-  close(): void
-}
-
-/**
- * The content of an image of ours. The registry is reached when something of it is needed first, and anew after each failure:
- * by then there may be another password, or a registry.
- */
-export function registryContent(place: RegistryPlace, content: string): RegistryContent {
-  let current: Promise<Connected> | undefined
-  const open = async (): Promise<Connected> => {
-    const { image, close } = await openRegistryImage(place)
-    if (image.ours?.imageDigest === content) return { content: image.ours.content, close, readers: 0 }
-    close()
-    throw new Error('the registry returned other content for this digest')
-  }
-  return {
-    async read(...what) {
-      current ??= open()
-      const used = current
-      let one: Connected | undefined
-      try {
-        one = await used
-        one.readers += 1
-        return await one.content.read(...what)
-      } catch (error) {
-        if (current === used) current = undefined
-        throw named(place, error)
-      } finally {
-        if (one && --one.readers === 0 && current !== used) one.close()
-      }
-    },
-    close: () => void current?.then(({ close }) => close()).catch(() => undefined),
-  }
-}
-
-/** Whoever waits for it learns which registry it is. */
-function named({ reference }: RegistryPlace, error: unknown): unknown {
-  const host = reference.slice(0, reference.indexOf('/'))
-  const reason = reasonOf(error)
-  return reason.includes(host) ? error : new Error(`registry ${host}: ${reason}`, { cause: error })
-}
-
-interface Connected {
-  readonly content: ContentSource
-  close(): void
-  readers: number
-}
-
-async function patiently<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
+  async read(...args: Parameters<ContentSource['read']>): Promise<Buffer> {
+    this.#current ??= this.#open()
+    const used = this.#current
     try {
-      return await work()
+      return await (await used).read(...args)
     } catch (error) {
-      signal.throwIfAborted()
-      if (attempt >= patience.attempts || !isRetriable(error)) throw error
-      await wait(backOff(attempt, patience, Math.random), signal)
+      if (this.#current === used) this.#current = undefined
+      // Names the registry in every message.
+      const { reference } = this.#options
+      const host = reference.slice(0, reference.indexOf('/'))
+      const reason = reasonOf(error)
+      throw reason.includes(host) ? error : new Error(`registry ${host}: ${reason}`, { cause: error })
     }
   }
-}
 
-/** How long it will take, judged by how long it has taken: `3 min left`. Nothing can be said at its beginning. */
-export function leftAfter(beganMs: number): (percent: number) => string | undefined {
-  return (percent) => {
-    const seconds = (performance.now() - beganMs) / 1_000
-    return percent < 1 || seconds < 1 ? undefined : `${timeLeft((seconds * (100 - percent)) / percent)} left`
+  [Symbol.dispose](): void {
+    this.#opened.dispose()
+  }
+
+  async #open(): Promise<ContentSource> {
+    const opened = await openRegistryImage(this.#options)
+    if (this.#opened.disposed) opened[Symbol.dispose]()
+    else this.#opened.use(opened)
+    const { ours } = opened.image
+    if (ours?.imageDigest === this.#digest) return ours.content
+    throw new Error('the registry returned other content for this digest')
   }
 }

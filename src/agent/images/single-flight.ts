@@ -1,5 +1,4 @@
-// Work that several may wait for: done once, whoever asks for it meanwhile, and no longer than somebody waits.
-
+// Shared work: a copy is made once for all callers that need it at the same time, and the work ends with its last caller.
 import type { BaseImage } from '../../drivers/driver.ts'
 import { ifAbsent } from '../../images/content/temporary-files.ts'
 import { orAborted } from '../../rules/retry.ts'
@@ -8,92 +7,91 @@ import type { OpenedDisk } from './content.ts'
 export interface EnsureOptions {
   readonly signal: AbortSignal
   progress(phase: string, percent?: number): void
-  /** It stands still, and why; reported by `progress` where this is left out. */
+  /** Called with the reason when the work stalls; by default, `progress` is. */
   waits?(reason: string): void
-  /** It can be read while it comes. */
+  /** Called when the disk can be read although it is incomplete. */
   opened?(disk: OpenedDisk): Promise<void>
-  /** Its memory is needed before its disk, where this is the first who asks for it. */
+  /** Fetch the memory before the disk. Only the first caller decides. */
   readonly memoryFirst?: boolean | undefined
-  /** For whom: a registry is reached with the credentials for this VM (its uid). */
+  /** The uid of the VM with whose credentials a registry is reached. */
   readonly vm?: string
-  /** It is to be used: it stays where it is until this is disposed of. */
+  /** The copy stays until this stack is disposed. */
   readonly held?: AsyncDisposableStack
 }
 
 /** Where a copy of an image or ISO comes from, and how it is made. */
 export interface ImageProvider {
-  /** Of the copy. Equal ones are the same work. */
+  /** Identifies the copy. Work with equal keys is shared. */
   readonly key: string
   /** For messages: `image x`. */
   readonly title: string
   readonly phase: string
-  /** The phase, with what there is to say of it. */
-  said?(line: string): string
+  /** The phase with a detail, by default `phase: line`. */
+  phaseWith?(line: string): string
   readonly failure: string
-  /** What to know after a failure. */
+  /** What users should know after a failure. */
   readonly next: string
   find(): Promise<BaseImage | undefined>
   make(options: MakingOptions): Promise<void>
 }
 
-interface MakingOptions {
+export interface MakingOptions {
   readonly signal: AbortSignal
   progress(line?: string, percent?: number): void
-  /** It stands still until something changes elsewhere: what. */
-  waits(reason: string): void
+  /** To be called with the reason when the work stalls until something changes elsewhere. */
+  readonly waits?: ((reason: string) => void) | undefined
   opened(disk: OpenedDisk): Promise<void>
   readonly memoryFirst?: boolean | undefined
 }
 
-interface Making {
-  made: Promise<void>
+interface Flight {
+  done: Promise<void>
   disk: OpenedDisk | undefined
   readonly cancel: AbortController
-  readonly waiting: Set<EnsureOptions>
+  readonly callers: Set<EnsureOptions>
 }
-/** By folder and what is made: agents of one process share a folder, and the work. */
-const makings = new Map<string, Making>()
+/** By folder and key, because agents of one process may share a folder. */
+const flights = new Map<string, Flight>()
 
 export async function share(folder: string, provider: ImageProvider, options: EnsureOptions): Promise<void> {
   options.progress(provider.phase)
-  const place = `${folder}\n${provider.key}`
-  const making = makings.get(place) ?? start(place, provider, options)
-  making.waiting.add(options)
+  const id = `${folder}\n${provider.key}`
+  const flight = flights.get(id) ?? start(id, provider, options)
+  flight.callers.add(options)
   try {
-    // One that is under its last name already is whole in a moment.
-    if (making.disk) await options.opened?.(making.disk).catch(ifAbsent(undefined))
-    await orAborted(making.made, options.signal)
+    // If the file has its final name by now, the copy is about to be complete.
+    if (flight.disk) await options.opened?.(flight.disk).catch(ifAbsent(undefined))
+    await orAborted(flight.done, options.signal)
   } finally {
-    making.waiting.delete(options)
-    // The last one that loses interest ends the work. Whoever comes while it winds up begins anew.
-    if (making.waiting.size === 0) {
-      if (makings.get(place) === making) makings.delete(place)
-      making.cancel.abort()
+    flight.callers.delete(options)
+    if (flight.callers.size === 0) {
+      if (flights.get(id) === flight) flights.delete(id)
+      flight.cancel.abort()
     }
   }
 }
 
-function start(
-  place: string,
-  { phase, said = (line) => `${phase}: ${line}`, make }: ImageProvider,
-  { memoryFirst }: EnsureOptions,
-): Making {
+function start(id: string, provider: ImageProvider, { memoryFirst }: EnsureOptions): Flight {
+  const { phase, phaseWith = (line) => `${phase}: ${line}`, make } = provider
   const cancel = new AbortController()
-  const waiting = new Set<EnsureOptions>()
-  const progress = (line?: string, percent?: number): void => {
-    for (const one of waiting) one.progress(line === undefined ? phase : said(line), percent)
-  }
-  const waits = (reason: string): void => {
-    for (const one of [...waiting])
-      if (one.waits) one.waits(reason)
-      else one.progress(said(reason))
-  }
-  const opened = async (disk: OpenedDisk): Promise<void> => {
-    making.disk = disk
-    for (const one of [...waiting]) await one.opened?.(disk)
-  }
-  const making: Making = { made: Promise.resolve(), disk: undefined, cancel, waiting }
-  making.made = make({ signal: cancel.signal, progress, waits, opened, memoryFirst })
-  makings.set(place, making)
-  return making
+  const callers = new Set<EnsureOptions>()
+  const flight: Flight = { done: Promise.resolve(), disk: undefined, cancel, callers }
+  flights.set(id, flight)
+  flight.done = make({
+    signal: cancel.signal,
+    memoryFirst,
+    progress(line, percent) {
+      for (const caller of callers) caller.progress(line === undefined ? phase : phaseWith(line), percent)
+    },
+    waits(reason) {
+      for (const caller of [...callers])
+        if (caller.waits) caller.waits(reason)
+        else caller.progress(phaseWith(reason))
+    },
+    async opened(disk) {
+      flight.disk = disk
+      for (const caller of [...callers]) await caller.opened?.(disk)
+    },
+  })
+  return flight
 }

@@ -19,8 +19,8 @@ import { silentLog } from '../../platform/log.ts'
 import { eachAtOnce } from '../../platform/parallel.ts'
 import { createChunkHolders } from '../../server/nodes/chunk-holders.ts'
 import { createPeerTickets } from '../../server/nodes/peer-tickets.ts'
-import { createComing } from './coming.ts'
-import { fetchedContent } from './content-source.ts'
+
+import { ContentFetches, fetchedContent } from './content-source.ts'
 import { startPeerServer } from './peer-server.ts'
 import { createPeers } from './peers.ts'
 
@@ -73,8 +73,8 @@ async function together(count: number, dies: (index: number) => boolean = () => 
     const [name, uid] = [`n${index}`, `uid-${index}`]
     const credentials = await authority.credentials(uid)
     const store = await openContentFolder(path.join(folder, name, 'content'))
-    const coming = createComing()
-    const server = await startPeerServer({ port: 0, store: async () => store, coming, log: silentLog })
+    const fetches = new ContentFetches()
+    const server = await startPeerServer({ port: 0, store: async () => store, fetches, log: silentLog })
     server.trust(tickets.secretsFor(uid), credentials)
     reach.set(name, { uid, port: server.port })
     const find = async ({ chunk, without }: { chunk?: string; without?: string[] }): Promise<Peer[]> => {
@@ -90,7 +90,7 @@ async function together(count: number, dies: (index: number) => boolean = () => 
     const near = await peers.near(content, gone.signal)
     const syncing = createSyncing({ isLater: true })
     const open = () => Promise.reject(new Error('unused'))
-    const source = fetchedContent({ store, near, coming, syncing, open, read: send })
+    const source = fetchedContent({ store, near, fetches, syncing, open, read: send })
     // Each begins elsewhere, as they do when they fill a disk.
     const first = Math.floor(Math.random() * chunkCount)
     let came = 0

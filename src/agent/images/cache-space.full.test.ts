@@ -46,7 +46,7 @@ async function node(quotaMib: number, place?: string) {
   }
   const holders = await openHolders(imageFolder, folder, 'test')
   const parts = { folder: imageFolder, recipes: {}, openBlob, holders, quotaBytes: quotaMib * mib }
-  const images = await openImages({ ...parts, added: () => undefined, log: silentLog })
+  const images = await openImages({ ...parts, changed: () => undefined, log: silentLog })
   const use = async (image: Uploaded) => {
     await using held = new AsyncDisposableStack()
     return await images.ensure(wanted(image), { signal, progress: () => undefined, held })
@@ -102,7 +102,7 @@ describe('copies of images on a node', () => {
     await use(a)
     await use(b)
     await deploy(folder, 'vm', a.content)
-    await images.keep([b.content])
+    await images.pin([b.content])
     const figures =
       /not enough space for image c: it needs 1 MiB, cached images use 2(\.\d)? MiB of 2\.5 MiB, .* free; /
     await assert.rejects(use(c), figures)
@@ -112,9 +112,12 @@ describe('copies of images on a node', () => {
     assert.deepEqual(await there(), folders(a, b))
     // Another agent that shares the folder sees the same, also after a restart.
     const other = await openHolders(imageFolder, path.join(root, 'elsewhere'), 'test')
-    const { pinned, used } = await other.held()
-    assert.deepEqual([[...pinned], used.has(a.content)], [[b.content], true])
-    await images.keep([])
+    const isHeld = await other.held()
+    assert.deepEqual(
+      [a, b, c].map(({ content }) => isHeld(content)),
+      [true, true, false],
+    )
+    await images.pin([])
     await use(c)
     assert.deepEqual(await there(), folders(a, c))
     await fs.rm(path.join(folder, 'vms'), { recursive: true })
@@ -190,7 +193,7 @@ describe('eviction that is killed', { concurrency: 2 }, () => {
         import { openContentFolder } from ${module('../../images/content/store.ts')}
         const server = await openContentFolder(${JSON.stringify(server.folder)})
         const holders = await openHolders(${JSON.stringify(imageFolder)}, ${JSON.stringify(folder)}, 'test')
-        const images = await openImages({ folder: ${JSON.stringify(imageFolder)}, recipes: {}, holders, added() {},
+        const images = await openImages({ folder: ${JSON.stringify(imageFolder)}, recipes: {}, holders, changed() {},
           openBlob: async (digest) => server.open(digest), log: { warn() {}, info() {} }, quotaBytes: ${1.5 * mib} })
         await using held = new AsyncDisposableStack()
         await images.ensure(${JSON.stringify(wanted(c))}, { signal: new AbortController().signal, progress() {}, held })`

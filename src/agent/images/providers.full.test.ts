@@ -64,7 +64,7 @@ async function node(ask: AskLogin = async () => login(), kept?: string) {
       asked.push(vm)
       return ask(vm, signal)
     },
-    added: () => undefined,
+    changed: () => undefined,
     log: silentLog,
   })
   return { folder, images, asked }
