@@ -4,8 +4,8 @@ const prefix = 'svc3.draft '
 
 type Draft = Readonly<Record<string, string | boolean>>
 
-/** The initial values identify the form on its page. */
-export const draftKey = (initial: object): string => `${prefix}${location.pathname} ${JSON.stringify(initial)}`
+export const draftKey = (about: string, initial: object): string =>
+  `${prefix}${location.pathname} ${about} ${JSON.stringify(initial)}`
 
 export function readDraft(key: string): Draft {
   try {

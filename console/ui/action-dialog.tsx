@@ -6,11 +6,36 @@ import { problemOf, useAction } from '../api/calls.ts'
 import { Button } from './button.tsx'
 import { Code } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
-import { Faults, TextField } from './field.tsx'
+import { Faults, type Form, TextField, type Typed, useForm, type Values } from './field.tsx'
 import type { MenuItem } from './menu.tsx'
 import { ErrorNote } from './page.tsx'
 import { Teach } from './teach.tsx'
 import { say } from './toasts.tsx'
+
+/** The texts of actions on one kind of object: `Start VM web`, and when that is done `VM web started`. */
+export const wordsFor =
+  (noun: string) =>
+  (label: string, done: string, text?: string): ActionWords => ({
+    label,
+    title: (name) => `${label} ${noun} ${name}`,
+    text,
+    done: (name) => `${sentence(noun)} ${name} ${done}`,
+  })
+
+export const deletionOf = (noun: string, text?: string): ActionWords => ({
+  label: 'Delete',
+  title: (name) => `Delete ${noun} ${name}?`,
+  text,
+  done: (name) => `${sentence(noun)} ${name} deleted`,
+})
+
+/** No title: the label already names what is created. */
+export const creationOf = (noun: string): ActionWords => ({
+  label: `Create ${noun}`,
+  done: (name) => `${sentence(noun)} ${name} created`,
+})
+
+const sentence = (noun: string): string => noun.charAt(0).toUpperCase() + noun.slice(1)
 
 export const typeToConfirm = (name: string) => `Type ${name} to confirm`
 
@@ -18,7 +43,7 @@ export interface ActionWords {
   readonly label: string
   /** A question if something is lost. Defaults to the label. */
   readonly title?: (name: string) => string
-  readonly text?: string
+  readonly text?: string | undefined
   /** Without it, the page itself shows the result. */
   readonly done?: (name: string) => string
 }
@@ -88,10 +113,21 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
   )
 }
 
-interface RemoveProps<O extends Operation> extends Pick<Props<O>, 'words' | 'operation' | 'input' | 'children'> {
+interface ItemProps<O extends Operation> extends Pick<Props<O>, 'words' | 'operation' | 'input' | 'reason'> {
   readonly name: string
+}
+
+/** A menu item for an action without fields. */
+export const confirmed = <O extends Operation>({ reason, ...props }: ItemProps<O>): MenuItem => ({
+  label: props.words.label,
+  reason,
+  dialog: (onClose) => <ActionDialog {...props} onClose={onClose} />,
+})
+
+type RemoveProps<O extends Operation> = Omit<ItemProps<O>, 'reason'> & {
   /** Called after the object was deleted, for example to leave its page. */
   readonly onDone?: (() => void) | undefined
+  readonly children?: ReactNode
 }
 
 /** For actions that cannot be undone: the user must type the name. */
@@ -104,22 +140,64 @@ export function RemoveDialog<O extends Operation>(props: RemoveProps<O> & { read
   return <ActionDialog {...rest} name={name} confirm={name} isDanger onClose={onClose} onDone={close} />
 }
 
-export const removal = <O extends Operation>(props: RemoveProps<O>, reason?: string): MenuItem => ({
+export const removal = <O extends Operation>({
+  reason,
+  ...props
+}: RemoveProps<O> & Pick<Props<O>, 'reason'>): MenuItem => ({
   label: props.words.label,
   reason,
   isDanger: true,
   dialog: (onClose) => <RemoveDialog {...props} onClose={onClose} />,
 })
 
-interface ConfirmProps<O extends Operation> extends Pick<Props<O>, 'words' | 'operation' | 'input' | 'reason'> {
-  readonly name: string
+interface FormProps<O extends Operation, T extends Values>
+  extends Pick<Props<O>, 'words' | 'name' | 'text' | 'operation' | 'size'> {
+  readonly initial: T
+  readonly input: (values: Typed<T>) => RawInput
+  /** The labels of fields that must not be empty. */
+  readonly needs?: { readonly [K in keyof T]?: string }
+  /** Another reason why the values cannot be submitted. */
+  readonly faultOf?: (values: Typed<T>) => string | undefined
+  readonly createdName?: (values: Typed<T>) => string
+  /** The page that the success message links to. */
+  readonly pathOf?: (values: Typed<T>) => string
+  /** Called after the dialog was closed. */
+  readonly onDone?: (answer: ResponseOf<O>) => void
+  readonly fields: (form: Form<T>) => ReactNode
 }
 
-/** A menu item for an action without fields. */
-export const confirmed = <O extends Operation>({ reason, ...props }: ConfirmProps<O>): MenuItem => ({
+export function FormDialog<O extends Operation, T extends Values>(
+  props: FormProps<O, T> & { readonly onClose: () => void },
+) {
+  const { initial, input, needs = {}, faultOf, createdName, pathOf, fields, onDone, ...rest } = props
+  const form = useForm(initial, `${rest.words.label} ${rest.name ?? ''}`)
+  const { values } = form
+  const missing = Object.entries(needs).find(([name]) => values[name] === '')?.[1]
+  return (
+    <ActionDialog
+      {...rest}
+      {...(createdName && { createdName: createdName(values) })}
+      {...(pathOf && { path: pathOf(values) })}
+      input={input(values)}
+      reason={missing === undefined ? faultOf?.(values) : `${missing} is required`}
+      onDone={(answer) => {
+        rest.onClose()
+        onDone?.(answer)
+      }}
+    >
+      {fields(form)}
+    </ActionDialog>
+  )
+}
+
+/** A menu item for an action with fields. */
+export const formItem = <O extends Operation, T extends Values>({
+  reason,
+  ...props
+}: FormProps<O, T> & Pick<Props<O>, 'reason'>): MenuItem => ({
   label: props.words.label,
   reason,
-  dialog: (onClose) => <ActionDialog {...props} onClose={onClose} />,
+  dialog: (onClose) => <FormDialog {...props} onClose={onClose} />,
 })
 
 interface SecretProps {

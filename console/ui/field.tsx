@@ -13,18 +13,21 @@ import { useNamespaces } from '../api/namespaces.ts'
 import { draftKey, dropDraft, keepInDraft, readDraft } from '../drafts.ts'
 import { OfferedInput, Select } from './select.tsx'
 
-export const required = (field: string) => `${field} is required`
-
 /** Errors of the last request, by request field. */
 export const Faults = createContext<ReadonlyMap<string, string>>(new Map())
 
-type Values = Readonly<Record<string, string | boolean>>
+export type Values = Readonly<Record<string, string | boolean>>
 /** Widens the literal types of the initial values. */
-type Typed<T extends Values> = { readonly [K in keyof T]: T[K] extends boolean ? boolean : string }
+export type Typed<T extends Values> = { readonly [K in keyof T]: T[K] extends boolean ? boolean : string }
 
-/** The values of a form, kept over a reload. `field(name)` returns the props of the input for one value. */
-export function useForm<T extends Values>(initial: T) {
-  const [key] = useState(() => draftKey(initial))
+export type Form<T extends Values> = ReturnType<typeof useForm<T>>
+
+/**
+ * The values of a form, kept over a reload. `field(name)` returns the props of the input for one value. `about` tells
+ * forms with the same initial values on one page apart.
+ */
+export function useForm<T extends Values>(initial: T, about = '') {
+  const [key] = useState(() => draftKey(about, initial))
   const [values, setValues] = useState<Typed<T>>(() => ({ ...(initial as Typed<T>), ...readDraft(key) }))
   // Runs when the form closes, but not when the page reloads.
   useEffect(() => () => dropDraft(key), [key])

@@ -1,6 +1,5 @@
 // The parts of every page: header, cards, facts, notes, and placeholders for loading and empty lists.
 import { type ReactNode, useEffect } from 'react'
-import { Link } from 'wouter'
 import { ConnectionError } from '../../src/client/transport.ts'
 import { problemOf } from '../api/calls.ts'
 import type { Snapshot } from '../api/live-list.ts'
@@ -88,58 +87,6 @@ export const Facts = ({ facts }: { readonly facts: Readonly<Record<string, React
     )}
   </dl>
 )
-
-interface DetailProps<T> {
-  readonly list: Snapshot<T>
-  readonly name: string
-  readonly noun: string
-  /** The list page. */
-  readonly path: string
-  /** Omitted for images and ISOs, which belong to all namespaces. */
-  readonly namespace?: string
-  readonly beside: (item: T) => ReactNode
-  readonly actions: (item: T) => ReactNode
-  readonly children: (item: T) => ReactNode
-}
-
-/** The page of one item of a list. */
-export function DetailPage<T extends { readonly name: string }>(props: DetailProps<T>) {
-  const { list, name, noun, path, namespace, beside, actions, children } = props
-  const item = list.items.find((each) => each.name === name)
-  const above = <Link href={path}>{`${noun}s`}</Link>
-  if (!item)
-    return (
-      <Page title={name} above={above}>
-        {list.isLoaded ? (
-          <Empty
-            title={`${noun} not found`}
-            text={
-              namespace === undefined
-                ? 'It may have been deleted or renamed.'
-                : `${noun} ${name} not found in ${namespace}. It may have been deleted.`
-            }
-          />
-        ) : (
-          <Loading />
-        )}
-      </Page>
-    )
-  return (
-    <Page
-      title={name}
-      above={
-        <>
-          {above}
-          {namespace !== undefined && <span>{`/ ${namespace}`}</span>}
-        </>
-      }
-      beside={beside(item)}
-      actions={actions(item)}
-    >
-      {children(item)}
-    </Page>
-  )
-}
 
 export const Tags = ({ tags }: { readonly tags: readonly string[] }) => (
   <span className="line">

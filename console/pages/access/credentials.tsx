@@ -8,9 +8,9 @@ import {
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { type ActionWords, removal } from '../../ui/action-dialog.tsx'
-import { ActionsMenu } from '../../ui/menu.tsx'
-import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
+import { type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
+import { menuColumn } from '../columns.tsx'
 import { credentialCreation } from './add-credentials.tsx'
 
 const removeWords: ActionWords = {
@@ -25,7 +25,17 @@ const columnsFor = (namespace: string): readonly Column<RegistryCredential>[] =>
   { title: 'User name', by: (each) => each.username },
   { title: 'Added by', by: (each) => each.updatedBy, look: 'wide' },
   timeColumn('Updated', (each) => each.updatedAt),
-  actionsColumn((each) => <CredentialMenu server={each.server} namespace={namespace} />),
+  menuColumn(
+    ({ server }) => server,
+    ({ server }) => [
+      removal({
+        name: server,
+        words: removeWords,
+        operation: removeRegistryCredential,
+        input: { params: { namespace }, body: { server } },
+      }),
+    ],
+  ),
 ]
 
 /** Credentials belong to one namespace: the chosen one, or the default. */
@@ -46,14 +56,4 @@ export function Credentials() {
       columns={useMemo(() => columnsFor(main), [main])}
     />
   )
-}
-
-function CredentialMenu({ server, namespace }: { readonly server: string; readonly namespace: string }) {
-  const remove = removal({
-    name: server,
-    words: removeWords,
-    operation: removeRegistryCredential,
-    input: { params: { namespace }, body: { server } },
-  })
-  return <ActionsMenu name={server} items={[remove]} size="small" />
 }

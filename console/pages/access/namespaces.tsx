@@ -2,24 +2,16 @@
 import { createNamespace, deleteNamespace, listNamespaces, type Namespace } from '../../../src/api/access/namespaces.ts'
 import { defaultNamespace } from '../../../src/rules/names.ts'
 import { useLiveCluster } from '../../api/live.ts'
-import { ActionDialog, type ActionWords, removal } from '../../ui/action-dialog.tsx'
-import { CheckField, filled, TextField, useForm } from '../../ui/field.tsx'
-import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
-import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
+import { creationOf, deletionOf, formItem, removal } from '../../ui/action-dialog.tsx'
+import { CheckField, filled, TextField } from '../../ui/field.tsx'
+import { type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
-import { nameColumn } from '../links.tsx'
+import { menuColumn, nameColumn } from '../columns.tsx'
 
-const createWords: ActionWords = {
-  label: 'Create namespace',
-  done: (name) => `Namespace ${name} created`,
-}
-
-const deleteWords: ActionWords = {
-  label: 'Delete',
-  title: (name) => `Delete namespace ${name}?`,
-  text: 'Its registry credentials, service accounts and role bindings are deleted too. Delete its VMs and move its nodes first.',
-  done: (name) => `Namespace ${name} deleted`,
-}
+const deleteWords = deletionOf(
+  'namespace',
+  'Its registry credentials, service accounts and role bindings are deleted too. Delete its VMs and move its nodes first.',
+)
 
 const columns: readonly Column<Namespace>[] = [
   nameColumn(),
@@ -29,13 +21,38 @@ const columns: readonly Column<Namespace>[] = [
     cell: (each) => (each.customPods ? 'Other workloads' : 'VMs'),
   },
   timeColumn('Created', (each) => each.createdAt),
-  actionsColumn((each) => <NamespaceMenu name={each.name} />),
+  menuColumn(
+    ({ name }) => name,
+    ({ name }) => [
+      removal({
+        name,
+        words: deleteWords,
+        operation: deleteNamespace,
+        input: { params: { namespace: name } },
+        reason: name === defaultNamespace ? 'The default namespace cannot be deleted' : undefined,
+      }),
+    ],
+  ),
 ]
 
-export const namespaceCreation: MenuItem = {
-  label: createWords.label,
-  dialog: (onClose) => <Create onClose={onClose} />,
-}
+export const namespaceCreation = formItem({
+  words: creationOf('namespace'),
+  operation: createNamespace,
+  initial: { name: 'svc-', enableCustomPods: false },
+  input: ({ name, ...checks }) => ({ body: { name, ...filled(checks) } }),
+  createdName: ({ name }) => name,
+  fields: ({ field }) => (
+    <>
+      <TextField
+        label="Name"
+        hint="Starts with svc-; lowercase letters, digits and dashes"
+        {...field('name')}
+        autoFocus
+      />
+      <CheckField label="Reserve for other workloads (no VMs)" {...field('enableCustomPods')} />
+    </>
+  ),
+})
 
 export const Namespaces = () => (
   <TablePage
@@ -47,33 +64,3 @@ export const Namespaces = () => (
     columns={columns}
   />
 )
-
-function NamespaceMenu({ name }: { readonly name: string }) {
-  const remove = removal(
-    { name, words: deleteWords, operation: deleteNamespace, input: { params: { namespace: name } } },
-    name === defaultNamespace ? 'The default namespace cannot be deleted' : undefined,
-  )
-  return <ActionsMenu name={name} items={[remove]} size="small" />
-}
-
-function Create({ onClose }: { readonly onClose: () => void }) {
-  const { values, field } = useForm({ name: 'svc-', enableCustomPods: false })
-  const { name, ...checks } = values
-  return (
-    <ActionDialog
-      words={createWords}
-      createdName={name}
-      operation={createNamespace}
-      input={{ body: { name, ...filled(checks) } }}
-      onClose={onClose}
-    >
-      <TextField
-        label="Name"
-        hint="Starts with svc-; lowercase letters, digits and dashes"
-        {...field('name')}
-        autoFocus
-      />
-      <CheckField label="Reserve for other workloads (no VMs)" {...field('enableCustomPods')} />
-    </ActionDialog>
-  )
-}

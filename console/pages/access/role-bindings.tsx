@@ -12,12 +12,12 @@ import {
 import { devRole } from '../../../src/rules/names.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { ActionDialog, type ActionWords, removal } from '../../ui/action-dialog.tsx'
-import { required, TextField, useForm } from '../../ui/field.tsx'
-import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
-import { actionsColumn, type Column } from '../../ui/table/table.tsx'
+import { type ActionWords, formItem, removal } from '../../ui/action-dialog.tsx'
+import { TextField } from '../../ui/field.tsx'
+import type { MenuItem } from '../../ui/menu.tsx'
+import type { Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
-import { nameColumn } from '../links.tsx'
+import { menuColumn, nameColumn } from '../columns.tsx'
 import { parseAccounts, parseNames } from './subjects.ts'
 
 const addWords: ActionWords = {
@@ -44,16 +44,41 @@ const columns: readonly Column<Developer>[] = [
   nameColumn(),
   { title: 'Kind', by: ({ subject }) => kindOf(subject) },
   { title: 'Namespace', by: ({ namespace }) => namespace, look: 'wide' },
-  actionsColumn((each) => <SubjectMenu {...each} />),
+  menuColumn(
+    ({ name }) => name,
+    ({ name, namespace, subject }) => [
+      removal({
+        name,
+        words: { ...removeWords, text: `They can no longer view or change anything in ${namespace}.` },
+        operation: removeSubjects,
+        input: { params: { namespace, role: devRole }, body: inputFor(subject) },
+      }),
+    ],
+  ),
 ]
 
 const kindOf = ({ kind, namespace = '' }: Subject): string =>
   kind === 'User' ? 'User' : `Service account of ${namespace}`
 
-export const accessCreation = (namespace: string): MenuItem => ({
-  label: addWords.label,
-  dialog: (onClose) => <Add namespace={namespace} onClose={onClose} />,
-})
+export const accessCreation = (namespace: string): MenuItem =>
+  formItem({
+    words: addWords,
+    name: namespace,
+    operation: addSubjects,
+    initial: { users: '', serviceaccounts: '' },
+    input: ({ users, serviceaccounts }) => ({
+      params: { namespace, role: devRole },
+      body: { users: parseNames(users), serviceaccounts: parseAccounts(serviceaccounts, namespace) },
+    }),
+    faultOf: ({ users, serviceaccounts }) =>
+      parseNames(users + serviceaccounts).length === 0 ? 'A user or service account is required' : undefined,
+    fields: ({ field }) => (
+      <>
+        <TextField label="Users" hint="Email addresses, separated by commas" {...field('users')} autoFocus />
+        <TextField label="Service accounts" hint="NAMESPACE:NAME, separated by commas" {...field('serviceaccounts')} />
+      </>
+    ),
+  })
 
 export function RoleBindings() {
   const { shown, main } = useNamespaces()
@@ -80,32 +105,3 @@ const developersOf = ({ name, namespace, subjects }: RoleBinding): readonly Deve
 
 const inputFor = ({ kind, name, namespace = '' }: Subject): SubjectsInput =>
   kind === 'User' ? { users: [name] } : { serviceaccounts: [{ name, namespace }] }
-
-function SubjectMenu({ name, namespace, subject }: Developer) {
-  const remove = removal({
-    name,
-    words: { ...removeWords, text: `They can no longer view or change anything in ${namespace}.` },
-    operation: removeSubjects,
-    input: { params: { namespace, role: devRole }, body: inputFor(subject) },
-  })
-  return <ActionsMenu name={name} items={[remove]} size="small" />
-}
-
-function Add({ namespace, onClose }: { readonly namespace: string; readonly onClose: () => void }) {
-  const { values, field } = useForm({ users: '', serviceaccounts: '' })
-  const users = parseNames(values.users)
-  const serviceaccounts = parseAccounts(values.serviceaccounts, namespace)
-  return (
-    <ActionDialog
-      words={addWords}
-      name={namespace}
-      operation={addSubjects}
-      input={{ params: { namespace, role: devRole }, body: { users, serviceaccounts } }}
-      reason={users.length + serviceaccounts.length === 0 ? required('A user or service account') : undefined}
-      onClose={onClose}
-    >
-      <TextField label="Users" hint="Email addresses, separated by commas" {...field('users')} autoFocus />
-      <TextField label="Service accounts" hint="NAMESPACE:NAME, separated by commas" {...field('serviceaccounts')} />
-    </ActionDialog>
-  )
-}

@@ -3,35 +3,27 @@ import { generateImage } from '../../../src/api/images/images.ts'
 import { listRemoteImages, pullRemoteImage } from '../../../src/api/images/remote-images.ts'
 import { listRemoteIsos, pullRemoteIso } from '../../../src/api/images/remote-isos.ts'
 import { useAnswer } from '../../api/calls.ts'
-import { ActionDialog } from '../../ui/action-dialog.tsx'
-import { filled, required, SelectField, TextField, useForm } from '../../ui/field.tsx'
+import { formItem } from '../../ui/action-dialog.tsx'
+import { filled, SelectField, TextField } from '../../ui/field.tsx'
+import type { MenuItem } from '../../ui/menu.tsx'
 import { imageActions } from './kind.ts'
 
-interface Props {
-  readonly namespace: string
-  readonly onClose: () => void
-}
-
-export function GenerateImage({ namespace, onClose }: Props) {
-  const { values, field } = useForm({ name: '', size: '120G', firmware: '' })
-  const { name, size, firmware } = values
-  return (
-    <ActionDialog
-      words={imageActions.generate}
-      createdName={name}
-      operation={generateImage}
-      input={{ params: { namespace }, body: { name, size, ...filled({ firmware }) } }}
-      reason={name === '' ? required('Name') : undefined}
-      onClose={onClose}
-    >
+export const generateItem = (namespace: string): MenuItem =>
+  formItem({
+    words: imageActions.generate,
+    operation: generateImage,
+    initial: { name: '', size: '120G', firmware: '' },
+    input: ({ name, size, firmware }) => ({ params: { namespace }, body: { name, size, ...filled({ firmware }) } }),
+    createdName: ({ name }) => name,
+    needs: { name: 'Name' },
+    fields: ({ field }) => (
       <div className="fields">
         <TextField label="Name" {...field('name')} autoFocus />
         <TextField label="Size" hint="For example 512M, 120G or 1T" {...field('size')} />
         <FirmwareField {...field('firmware')} />
       </div>
-    </ActionDialog>
-  )
-}
+    ),
+  })
 
 interface FirmwareProps {
   readonly value: string
@@ -47,29 +39,43 @@ export const FirmwareField = ({ value, onValue }: FirmwareProps) => (
   />
 )
 
-export function PullImage({ namespace, onClose, kind }: Props & { readonly kind: 'image' | 'iso' }) {
-  const { values, field } = useForm({ remote: '', name: '' })
-  const { remote, name } = values
+export function pullItem(kind: 'image' | 'iso', namespace: string): MenuItem {
   const isImage = kind === 'image'
-  const offered = useAnswer(isImage ? listRemoteImages : listRemoteIsos, { params: { namespace } })
-  const param = isImage ? { remoteimage: remote } : { remoteiso: remote }
+  return formItem({
+    words: imageActions[kind].pull,
+    operation: isImage ? pullRemoteImage : pullRemoteIso,
+    initial: { remote: '', name: '' },
+    input: ({ remote, name }) => ({
+      params: { namespace, [isImage ? 'remoteimage' : 'remoteiso']: remote },
+      body: filled({ name }),
+    }),
+    createdName: ({ remote }) => remote,
+    needs: { remote: 'Source' },
+    fields: ({ field }) => (
+      <>
+        <SourceField list={isImage ? listRemoteImages : listRemoteIsos} namespace={namespace} {...field('remote')} />
+        <TextField label="Name" hint="Optional; same as the source if empty" {...field('name')} />
+      </>
+    ),
+  })
+}
+
+interface SourceProps {
+  readonly list: typeof listRemoteImages | typeof listRemoteIsos
+  readonly namespace: string
+  readonly value: string
+  readonly onValue: (value: string) => void
+}
+
+function SourceField({ list, namespace, ...field }: SourceProps) {
+  const { data } = useAnswer(list, { params: { namespace } })
   return (
-    <ActionDialog
-      words={imageActions[kind].pull}
-      createdName={remote}
-      operation={isImage ? pullRemoteImage : pullRemoteIso}
-      input={{ params: { namespace, ...param }, body: filled({ name }) }}
-      reason={remote === '' ? required('Source') : undefined}
-      onClose={onClose}
-    >
-      <TextField
-        label="Source"
-        hint="Name in a remote, or a registry reference such as ghcr.io/team/sonoma:v1"
-        {...field('remote')}
-        offers={offered.data?.items.map((item) => item.name) ?? []}
-        autoFocus
-      />
-      <TextField label="Name" hint="Optional; same as the source if empty" {...field('name')} />
-    </ActionDialog>
+    <TextField
+      label="Source"
+      hint="Name in a remote, or a registry reference such as ghcr.io/team/sonoma:v1"
+      {...field}
+      offers={data?.items.map(({ name }) => name) ?? []}
+      autoFocus
+    />
   )
 }

@@ -6,12 +6,11 @@ import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { architectures } from '../../ui/architectures.ts'
 import { Copyable } from '../../ui/copy.tsx'
-import { ActionsMenu, NextActions } from '../../ui/menu.tsx'
-import { Card, DetailPage, Facts, Note } from '../../ui/page.tsx'
+import { NextActions } from '../../ui/menu.tsx'
+import { Card, Facts, Note } from '../../ui/page.tsx'
 import { Bar } from '../../ui/state.tsx'
-import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
-import { useActing } from '../acting.ts'
+import { DetailPage } from '../detail-page.tsx'
 import { EventFeed } from '../event-feed.tsx'
 import { VmLink } from '../links.tsx'
 import type { Named } from '../paths.ts'
@@ -28,25 +27,19 @@ export const IsoDetail = ({ name }: Named) => <Detail kind={imageKinds.iso} name
 
 function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: string }) {
   const { main, shown } = useNamespaces()
-  const acting = useActing()
   const list = useLive(kind.list, [main])
-  const itemsOf = (image: Image) =>
-    imageItems(image, { ...acting, kind, namespace: main, onDeleted: () => acting.go(kind.path) })
   return (
     <DetailPage
       list={list}
       name={name}
       noun={kind.noun}
       path={kind.path}
-      beside={(image) => <ImageState image={image} />}
-      actions={(image) => (
-        <>
-          <TeachPage operation={kind.get} input={{ params: { namespace: main, [kind.kind]: name } }} />
-          <ActionsMenu name={name} items={itemsOf(image)} />
-        </>
-      )}
+      operation={kind.get}
+      params={{ namespace: main, [kind.kind]: name }}
+      state={(image) => <ImageState image={image} />}
+      itemsOf={(image, acting) => imageItems(image, { ...acting, kind, namespace: main })}
     >
-      {(image) => (
+      {(image, items) => (
         <>
           {image.errorMessage !== undefined && (
             <Note tone="bad" role="alert">
@@ -66,7 +59,7 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
                 {kind.kind === 'image' ? <UsersOfImage image={image} /> : <VmsOfIso iso={image} />}
               </Card>
               <Card title="Next">
-                <NextActions items={itemsOf(image)} />
+                <NextActions items={items} />
               </Card>
               <Card title="History">
                 <EventFeed

@@ -8,33 +8,24 @@ import {
   listImages,
 } from '../../../src/api/images/images.ts'
 import { copyIso, deleteIso, describeIso, downloadIso, getIso, listIsos } from '../../../src/api/images/isos.ts'
-import type { ActionWords } from '../../ui/action-dialog.tsx'
+import { type ActionWords, deletionOf, wordsFor } from '../../ui/action-dialog.tsx'
 
-const actionsFor = (one: string) =>
+const actionsFor = (noun: string) =>
   ({
     copy: {
       label: 'Copy',
-      title: (name: string) => `Copy ${one} ${name}`,
+      title: (name) => `Copy ${noun} ${name}`,
       text: 'Instant; the copy shares its data with the original.',
-      done: (name: string) => `Copy ${name} created`,
+      done: (name) => `Copy ${name} created`,
     },
     describe: {
       label: 'Edit description',
-      title: (name: string) => `Edit description of ${name}`,
-      done: (name: string) => `Description of ${name} saved`,
+      title: (name) => `Edit description of ${name}`,
+      done: (name) => `Description of ${name} saved`,
     },
-    pull: {
-      label: 'Pull',
-      title: () => `Pull ${one}`,
-      done: (name: string) => `Pulling ${name}`,
-    },
-    delete: {
-      label: 'Delete',
-      title: (name: string) => `Delete ${one} ${name}?`,
-      text: 'This cannot be undone.',
-      done: (name: string) => `${name} deleted`,
-    },
-  }) as const satisfies Record<string, ActionWords>
+    pull: { label: 'Pull', title: () => `Pull ${noun}`, done: (name) => `Pulling ${name}` },
+    delete: deletionOf(noun, 'This cannot be undone.'),
+  }) satisfies Record<string, ActionWords>
 
 export const imageActions = {
   image: actionsFor('image'),
@@ -51,12 +42,11 @@ export const imageActions = {
     text: 'Nodes delete their cached copy unless a VM uses it. The image itself is kept.',
     done: (name) => `Removing image ${name} from caches`,
   },
-  protect: {
-    label: 'Protect',
-    title: (name) => `Protect image ${name}`,
-    text: 'Only administrators can then delete or commit to it. All users can still deploy and copy it.',
-    done: (name) => `Image ${name} protected`,
-  },
+  protect: wordsFor('image')(
+    'Protect',
+    'protected',
+    'Only administrators can then delete or commit to it. All users can still deploy and copy it.',
+  ),
   unprotect: {
     label: 'Remove protection',
     title: (name) => `Remove the protection of image ${name}`,
@@ -68,7 +58,7 @@ export const imageActions = {
     text: 'An empty disk for Intel-based VMs. Install a system on it from an ISO.',
     done: (name) => `Image ${name} created`,
   },
-} as const satisfies Record<string, ActionWords | Record<string, ActionWords>>
+} satisfies Record<string, ActionWords | Record<string, ActionWords>>
 
 export const imageKinds = {
   image: {

@@ -9,11 +9,11 @@ import { runItem } from '../../ui/menu.tsx'
 import { count } from '../../ui/sizes.ts'
 import { Bar } from '../../ui/state.tsx'
 import type { Filter } from '../../ui/table/filters.ts'
-import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
+import { type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
-import { nameColumn } from '../links.tsx'
+import { menuColumn, nameColumn } from '../columns.tsx'
 import { imagePath } from '../paths.ts'
-import { ImageMenu } from './actions.tsx'
+import { imageItems } from './actions.tsx'
 import { imageCreations } from './creations.tsx'
 import { type ImageKind, imageKinds } from './kind.ts'
 import { sourceWords } from './lineage.ts'
@@ -49,7 +49,10 @@ const columnsFor = (kind: ImageKind, namespace: string): readonly Column<Image>[
     cell: (image) => (usersOf(image) === 0 ? '–' : count(usersOf(image), 'VM', 'VMs')),
   },
   timeColumn('Updated', (image) => image.lastUpdatedTimestamp),
-  actionsColumn((image) => <ImageMenu image={image} kind={kind} namespace={namespace} size="small" />),
+  menuColumn(
+    ({ name }) => name,
+    (image, acting) => imageItems(image, { ...acting, kind, namespace }),
+  ),
 ]
 
 function Progress({ image }: { readonly image: Image }) {

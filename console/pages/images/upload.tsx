@@ -17,7 +17,7 @@ import { pathOf } from '../../teach/requests.ts'
 import { architectures } from '../../ui/architectures.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
-import { required, SelectField, TextField, useForm } from '../../ui/field.tsx'
+import { SelectField, TextField, useForm } from '../../ui/field.tsx'
 import { ErrorNote } from '../../ui/page.tsx'
 import { rateText } from '../../ui/sizes.ts'
 import { Bar } from '../../ui/state.tsx'
@@ -91,7 +91,7 @@ export function UploadDialog({ kind, namespace, onClose }: Props) {
         <div className="dialog-foot">
           <Button onClick={close}>Cancel</Button>
           {isRunning && progress?.phase !== 'finishing' && <Button onClick={pause}>Pause</Button>}
-          <Button type="submit" kind="primary" isBusy={isRunning} reason={missing && required(missing)}>
+          <Button type="submit" kind="primary" isBusy={isRunning} reason={missing && `${missing} is required`}>
             {progress && !isRunning ? 'Resume' : 'Upload'}
           </Button>
         </div>

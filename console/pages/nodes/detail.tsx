@@ -3,11 +3,9 @@ import { lazy, Suspense } from 'react'
 import { getNodeCharts, listNodes, type Node } from '../../../src/api/nodes/nodes.ts'
 import { useLive } from '../../api/live.ts'
 import { architectures } from '../../ui/architectures.ts'
-import { ActionsMenu } from '../../ui/menu.tsx'
-import { Card, DetailPage, Facts, Loading, Note, Tags } from '../../ui/page.tsx'
-import { TeachPage } from '../../ui/teach.tsx'
+import { Card, Facts, Loading, Note, Tags } from '../../ui/page.tsx'
 import { Time } from '../../ui/time.tsx'
-import { useActing } from '../acting.ts'
+import { DetailPage } from '../detail-page.tsx'
 import { EventFeed } from '../event-feed.tsx'
 import { CopiesOnNode } from '../images/copies.tsx'
 import type { Named } from '../paths.ts'
@@ -17,60 +15,54 @@ import { NodeCapacity, NodeState } from './state.tsx'
 
 const MeasuredCharts = lazy(async () => ({ default: (await import('../charts/measured.tsx')).MeasuredCharts }))
 
-export function NodeDetail({ namespace, name }: Named) {
-  const acting = useActing()
-  return (
-    <DetailPage
-      list={useLive(listNodes, [namespace])}
-      name={name}
-      noun="Node"
-      path="/nodes"
-      namespace={namespace}
-      beside={(node) => <NodeState node={node} />}
-      actions={(node) => (
-        <>
-          <TeachPage operation={listNodes} input={{ params: { namespace } }} />
-          <ActionsMenu name={name} items={nodeItems(node, { ...acting, onDeleted: () => acting.go('/nodes') })} />
-        </>
-      )}
-    >
-      {(node) => (
-        <>
-          {node.reason !== undefined && <Note tone="warn">{node.reason}</Note>}
-          {node.phase === 'READY' && (
-            <Suspense fallback={<Loading />}>
-              <MeasuredCharts key={node.uid} operation={getNodeCharts} params={{ namespace, name }} />
-            </Suspense>
-          )}
-          <div className="grid-2">
-            <Card title="Capacity">
-              <NodeCapacity node={node} />
-            </Card>
-            <Card title="Details">
-              <Details node={node} />
-            </Card>
-            <Card title="VMs">
-              <Blocks node={node} />
-            </Card>
-            <Card title="Cached images">
-              <CopiesOnNode namespace={namespace} name={name} />
-            </Card>
-          </div>
-          <Card title="Events">
-            <EventFeed
-              namespaces={[namespace]}
-              kinds={['nodes', 'agent']}
-              name={name}
-              uid={node.uid}
-              since={node.createdAt}
-              empty="No events"
-            />
+export const NodeDetail = ({ namespace, name }: Named) => (
+  <DetailPage
+    list={useLive(listNodes, [namespace])}
+    name={name}
+    noun="Node"
+    path="/nodes"
+    namespace={namespace}
+    operation={listNodes}
+    params={{ namespace }}
+    state={(node) => <NodeState node={node} />}
+    itemsOf={nodeItems}
+  >
+    {(node) => (
+      <>
+        {node.reason !== undefined && <Note tone="warn">{node.reason}</Note>}
+        {node.phase === 'READY' && (
+          <Suspense fallback={<Loading />}>
+            <MeasuredCharts key={node.uid} operation={getNodeCharts} params={{ namespace, name }} />
+          </Suspense>
+        )}
+        <div className="grid-2">
+          <Card title="Capacity">
+            <NodeCapacity node={node} />
           </Card>
-        </>
-      )}
-    </DetailPage>
-  )
-}
+          <Card title="Details">
+            <Details node={node} />
+          </Card>
+          <Card title="VMs">
+            <Blocks node={node} />
+          </Card>
+          <Card title="Cached images">
+            <CopiesOnNode namespace={namespace} name={name} />
+          </Card>
+        </div>
+        <Card title="Events">
+          <EventFeed
+            namespaces={[namespace]}
+            kinds={['nodes', 'agent']}
+            name={name}
+            uid={node.uid}
+            since={node.createdAt}
+            empty="No events"
+          />
+        </Card>
+      </>
+    )}
+  </DetailPage>
+)
 
 const Details = ({ node }: { readonly node: Node }) => (
   <Facts

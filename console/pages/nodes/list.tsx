@@ -1,20 +1,20 @@
 // The list of nodes, and the dialog that adds one.
-import { useState } from 'react'
 import { createJoinToken, listNodes, type Node } from '../../../src/api/nodes/nodes.ts'
 import type { ResponseOf } from '../../../src/api/operation.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { useSession } from '../../api/session.ts'
-import { ActionDialog, type ActionWords, SecretDialog } from '../../ui/action-dialog.tsx'
-import { CheckField, filled, NamespaceField, TextField, useForm } from '../../ui/field.tsx'
+import { type ActionWords, FormDialog, SecretDialog } from '../../ui/action-dialog.tsx'
+import { openDialog } from '../../ui/dialog.tsx'
+import { CheckField, filled, NamespaceField, TextField } from '../../ui/field.tsx'
 import type { Filter } from '../../ui/table/filters.ts'
 import { useQuery } from '../../ui/table/query.ts'
-import { actionsColumn, type Column } from '../../ui/table/table.tsx'
+import type { Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { Time } from '../../ui/time.tsx'
-import { nameColumn } from '../links.tsx'
+import { menuColumn, nameColumn } from '../columns.tsx'
 import { nodePath } from '../paths.ts'
-import { NodeMenu } from './actions.tsx'
+import { nodeItems } from './actions.tsx'
 import { joinLine } from './model.ts'
 import { Meter, NodeState, stateWord } from './state.tsx'
 
@@ -59,7 +59,7 @@ const columns: readonly Column<Node>[] = [
       return lastSeenAt === undefined ? 'Never' : <Time at={lastSeenAt} />
     },
   },
-  actionsColumn((node) => <NodeMenu node={node} size="small" />),
+  menuColumn(({ name }) => name, nodeItems),
 ]
 
 const filters: readonly Filter<Node>[] = [
@@ -93,37 +93,40 @@ export function NodeList() {
   )
 }
 
-export function JoinHost({ onClose }: { readonly onClose: () => void }) {
+function JoinHost({ onClose }: { readonly onClose: () => void }) {
   const { main } = useNamespaces()
-  const [namespace, setNamespace] = useState(main)
-  const { values, field } = useForm({ duration: '1h', reusable: false })
-  const [created, setCreated] = useState<ResponseOf<typeof createJoinToken>>()
-  const { duration, ...checks } = values
-  if (created)
-    return (
-      <SecretDialog
-        title="Add node"
-        text="Install svc3 on the host, then run:"
-        secret={joinLine(created.join ?? created.token)}
-        what="join command"
-        onClose={onClose}
-      >
-        Shown only once. Expires <Time at={created.expiresAt} />
-      </SecretDialog>
-    )
   return (
-    <ActionDialog
+    <FormDialog
       words={joinWords}
       operation={createJoinToken}
-      input={{ params: { namespace }, body: { duration, ...filled(checks) } }}
+      initial={{ namespace: main, duration: '1h', reusable: false }}
+      input={({ namespace, duration, ...checks }) => ({ params: { namespace }, body: { duration, ...filled(checks) } })}
       onClose={onClose}
-      onDone={setCreated}
-    >
-      <div className="fields">
-        <NamespaceField value={namespace} onValue={setNamespace} />
-        <TextField label="Valid for" hint="For example 30m, 1h or 7d" {...field('duration')} />
-        <CheckField label="Allow several nodes to use it until it expires" {...field('reusable')} />
-      </div>
-    </ActionDialog>
+      onDone={(created) => openDialog((close) => <JoinCommand created={created} onClose={close} />)}
+      fields={({ field }) => (
+        <div className="fields">
+          <NamespaceField {...field('namespace')} />
+          <TextField label="Valid for" hint="For example 30m, 1h or 7d" {...field('duration')} />
+          <CheckField label="Allow several nodes to use it until it expires" {...field('reusable')} />
+        </div>
+      )}
+    />
   )
 }
+
+interface CommandProps {
+  readonly created: ResponseOf<typeof createJoinToken>
+  readonly onClose: () => void
+}
+
+const JoinCommand = ({ created, onClose }: CommandProps) => (
+  <SecretDialog
+    title="Add node"
+    text="Install svc3 on the host, then run:"
+    secret={joinLine(created.join ?? created.token)}
+    what="join command"
+    onClose={onClose}
+  >
+    Shown only once. Expires <Time at={created.expiresAt} />
+  </SecretDialog>
+)

@@ -3,10 +3,13 @@ import { getPool, listPools, type Pool } from '../../../src/api/vms/pools.ts'
 import { scheduleLine } from '../../../src/rules/pools/schedule-line.ts'
 import { useLive } from '../../api/live.ts'
 import { Card, Facts, Note } from '../../ui/page.tsx'
+import { State } from '../../ui/state.tsx'
 import { Time } from '../../ui/time.tsx'
+import { DetailPage } from '../detail-page.tsx'
+import { EventFeed } from '../event-feed.tsx'
 import type { Named } from '../paths.ts'
 import { poolItems } from './actions.tsx'
-import { Counts, PoolPage } from './family.tsx'
+import { Counts } from './family.tsx'
 import { hitPercent, stateOf, warmStates } from './model.ts'
 
 const removalReasons = {
@@ -25,16 +28,15 @@ const removalReasons = {
 }
 
 export const PoolDetail = ({ namespace, name }: Named) => (
-  <PoolPage
+  <DetailPage
     list={useLive(listPools, [namespace])}
     noun="Pool"
     path="/pools"
     operation={getPool}
     params={{ namespace, pool: name }}
-    kind="pools"
     namespace={namespace}
     name={name}
-    stateOf={stateOf}
+    state={(pool) => <State {...stateOf(pool)} />}
     itemsOf={poolItems}
   >
     {(pool) => (
@@ -64,9 +66,12 @@ export const PoolDetail = ({ namespace, name }: Named) => (
             />
           </Card>
         </div>
+        <Card title="Events">
+          <EventFeed namespaces={[namespace]} kinds={['pools']} name={name} since={pool.createdAt} empty="No events" />
+        </Card>
       </>
     )}
-  </PoolPage>
+  </DetailPage>
 )
 
 function Deployments({ pool }: { readonly pool: Pool }) {

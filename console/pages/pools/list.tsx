@@ -5,11 +5,11 @@ import { useNamespaces } from '../../api/namespaces.ts'
 import { commandLine } from '../../teach/commands.ts'
 import { State } from '../../ui/state.tsx'
 import type { Filter } from '../../ui/table/filters.ts'
-import { actionsColumn, type Column } from '../../ui/table/table.tsx'
+import type { Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
-import { nameColumn } from '../links.tsx'
+import { menuColumn, nameColumn } from '../columns.tsx'
 import { poolPath } from '../paths.ts'
-import { PoolMenu, poolCreation } from './actions.tsx'
+import { poolCreation, poolItems } from './actions.tsx'
 import { stateOf } from './model.ts'
 
 const columns: readonly Column<Pool>[] = [
@@ -22,7 +22,7 @@ const columns: readonly Column<Pool>[] = [
   { title: 'Wanted', by: ({ minIdleNow }) => minIdleNow, look: 'number wide' },
   { title: 'Hits', by: ({ hits }) => hits, look: 'number wide' },
   { title: 'Misses', by: ({ misses }) => misses, look: 'number wide' },
-  actionsColumn((pool) => <PoolMenu pool={pool} size="small" />),
+  menuColumn(({ name }) => name, poolItems),
 ]
 
 const filters: readonly Filter<Pool>[] = [{ param: 'config', label: 'Configuration', of: ({ config }) => config }]

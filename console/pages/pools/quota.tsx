@@ -2,8 +2,8 @@
 import { getQuota, type Quota, type QuotaOwner, setQuota } from '../../../src/api/vms/quotas.ts'
 import { askAgain, useAnswer } from '../../api/calls.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { ActionDialog, type ActionWords } from '../../ui/action-dialog.tsx'
-import { TextField, useForm } from '../../ui/field.tsx'
+import { type ActionWords, formItem } from '../../ui/action-dialog.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { Card, ErrorNote, Facts, Loading, Page } from '../../ui/page.tsx'
 import { Bar, State } from '../../ui/state.tsx'
@@ -64,13 +64,41 @@ export function QuotaPage() {
   )
 }
 
-const quotaItems = (quota: Quota, { person }: Acting): readonly MenuItem[] => [
-  {
-    label: setWords.label,
-    reason: person?.admin ? undefined : 'Only administrators can set quotas',
-    dialog: (onClose) => <SetQuota quota={quota} onClose={onClose} />,
-  },
-]
+function quotaItems(quota: Quota, { person }: Acting): readonly MenuItem[] {
+  const { namespace } = quota
+  const before = limitsOf(quota)
+  return [
+    formItem({
+      words: setWords,
+      name: namespace,
+      reason: person?.admin ? undefined : 'Only administrators can set quotas',
+      operation: setQuota,
+      initial: before,
+      input: (values) => ({ params: { namespace }, body: limitsBody(values, before) }),
+      faultOf: (values) =>
+        quotaNames.some((name) => !/^\d*(\.\d+)?$/.test(values[name]))
+          ? 'Enter numbers, or nothing for no limit'
+          : Object.keys(limitsBody(values, before)).length === 0
+            ? 'Change a limit first'
+            : undefined,
+      onDone: () => askAgain(getQuota),
+      fields: ({ field }) => (
+        <div className="fields">
+          {quotaNames.map((name, index) => (
+            <TextField
+              key={name}
+              label={limitLabels[name]}
+              placeholder="No limit"
+              inputMode="numeric"
+              {...field(name)}
+              autoFocus={index === 0}
+            />
+          ))}
+        </div>
+      ),
+    }),
+  ]
+}
 
 const QuotaView = ({ quota }: { readonly quota: Quota }) => (
   <>
@@ -143,43 +171,3 @@ const columns: readonly Column<QuotaOwner>[] = [
 ]
 /** The owner that is scheduled next comes first. */
 const byShare = [1, false] as const
-
-function SetQuota({ quota, onClose }: { readonly quota: Quota; readonly onClose: () => void }) {
-  const before = limitsOf(quota)
-  const { values, field } = useForm(before)
-  const body = limitsBody(values, before)
-  const bad = quotaNames.find((name) => !/^\d*(\.\d+)?$/.test(values[name]))
-  return (
-    <ActionDialog
-      words={setWords}
-      name={quota.namespace}
-      operation={setQuota}
-      input={{ params: { namespace: quota.namespace }, body }}
-      reason={
-        bad
-          ? 'Enter numbers, or nothing for no limit'
-          : Object.keys(body).length === 0
-            ? 'Change a limit first'
-            : undefined
-      }
-      onClose={onClose}
-      onDone={() => {
-        askAgain(getQuota)
-        onClose()
-      }}
-    >
-      <div className="fields">
-        {quotaNames.map((name, index) => (
-          <TextField
-            key={name}
-            label={limitLabels[name]}
-            placeholder="No limit"
-            inputMode="numeric"
-            {...field(name)}
-            autoFocus={index === 0}
-          />
-        ))}
-      </div>
-    </ActionDialog>
-  )
-}

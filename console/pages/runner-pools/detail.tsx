@@ -13,8 +13,10 @@ import { State } from '../../ui/state.tsx'
 import { type Column, Table, timeColumn } from '../../ui/table/table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { took } from '../../ui/time-words.ts'
+import { DetailPage } from '../detail-page.tsx'
+import { EventFeed } from '../event-feed.tsx'
 import { type Named, vmPath } from '../paths.ts'
-import { Counts, PoolPage } from '../pools/family.tsx'
+import { Counts } from '../pools/family.tsx'
 import { runnerPoolItems } from './actions.tsx'
 import { isProblem, jobState, jobsOf, stateOf, waitOf } from './model.ts'
 
@@ -34,16 +36,15 @@ const endReasons = {
 }
 
 export const RunnerPoolDetail = ({ namespace, name }: Named) => (
-  <PoolPage
+  <DetailPage
     list={useLive(listRunnerPools, [namespace])}
     noun="Runner pool"
     path="/runner-pools"
     operation={getRunnerPool}
     params={{ namespace, runnerpool: name }}
-    kind="runner-pools"
     namespace={namespace}
     name={name}
-    stateOf={stateOf}
+    state={(pool) => <State {...stateOf(pool)} />}
     itemsOf={runnerPoolItems}
   >
     {(pool) => (
@@ -74,9 +75,18 @@ export const RunnerPoolDetail = ({ namespace, name }: Named) => (
             <Settings pool={pool} />
           </Card>
         </div>
+        <Card title="Events">
+          <EventFeed
+            namespaces={[namespace]}
+            kinds={['runner-pools']}
+            name={name}
+            since={pool.createdAt}
+            empty="No events"
+          />
+        </Card>
       </>
     )}
-  </PoolPage>
+  </DetailPage>
 )
 
 const columns: readonly Column<RunnerJob>[] = [

@@ -4,12 +4,12 @@ import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { commandLine } from '../../teach/commands.ts'
 import { State } from '../../ui/state.tsx'
-import { actionsColumn, type Column } from '../../ui/table/table.tsx'
+import type { Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { took } from '../../ui/time-words.ts'
-import { nameColumn } from '../links.tsx'
+import { menuColumn, nameColumn } from '../columns.tsx'
 import { runnerPoolPath } from '../paths.ts'
-import { RunnerPoolMenu } from './actions.tsx'
+import { runnerPoolItems } from './actions.tsx'
 import { stateOf } from './model.ts'
 
 const columns: readonly Column<RunnerPool>[] = [
@@ -28,7 +28,7 @@ const columns: readonly Column<RunnerPool>[] = [
     cell: ({ queueSeconds }) => queueSeconds && took(queueSeconds.p95),
     look: 'number lesser wide',
   },
-  actionsColumn((pool) => <RunnerPoolMenu pool={pool} size="small" />),
+  menuColumn(({ name }) => name, runnerPoolItems),
 ]
 
 export function RunnerPoolList() {

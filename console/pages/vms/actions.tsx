@@ -1,5 +1,5 @@
 // The action menu of a VM and its dialogs.
-import { type ReactNode, useState } from 'react'
+import { useState } from 'react'
 import { listRegistryCredentials } from '../../../src/api/access/registry-credentials.ts'
 import { listImages } from '../../../src/api/images/images.ts'
 import { pushVm } from '../../../src/api/vms/push-jobs.ts'
@@ -8,46 +8,39 @@ import { credentialFor, parseImageReference, serversOf } from '../../../src/rule
 import type { VmAction } from '../../../src/rules/vm-actions.ts'
 import { useLive } from '../../api/live.ts'
 import { useSession } from '../../api/session.ts'
-import { ActionDialog, type ActionWords, RemoveDialog } from '../../ui/action-dialog.tsx'
+import {
+  ActionDialog,
+  type ActionWords,
+  confirmed,
+  deletionOf,
+  formItem,
+  RemoveDialog,
+  removal,
+  wordsFor,
+} from '../../ui/action-dialog.tsx'
 import { Button } from '../../ui/button.tsx'
-import { CheckField, filled, SecretField, TextField, useForm } from '../../ui/field.tsx'
-import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
+import { CheckField, filled, SecretField, TextField } from '../../ui/field.tsx'
+import type { MenuItem } from '../../ui/menu.tsx'
 import { Note } from '../../ui/page.tsx'
 import { AddCredentials, addWords } from '../access/add-credentials.tsx'
-import { type Acting, useActing } from '../acting.ts'
+import type { Acting } from '../acting.ts'
 import { imagePath } from '../paths.ts'
-import { reasonAgainst, reasonAgainstDeleting, vmActions } from './model.ts'
+import { reasonAgainst, reasonAgainstDeleting } from './model.ts'
+
+const words = wordsFor('VM')
 
 export const vmActionWords = {
-  start: {
-    label: 'Start',
-    title: (name) => `Start VM ${name}`,
-    text: 'Powers the VM on.',
-    done: (name) => `VM ${name} started`,
-  },
-  stop: {
-    label: 'Stop',
-    title: (name) => `Stop VM ${name}`,
-    text: 'Shuts the guest down and powers the VM off. The disk is kept.',
-    done: (name) => `VM ${name} stopped`,
-  },
-  suspend: {
-    label: 'Suspend',
-    title: (name) => `Suspend VM ${name}`,
-    text: 'Pauses the VM and keeps its memory.',
-    done: (name) => `VM ${name} suspended`,
-  },
-  resume: {
-    label: 'Resume',
-    title: (name) => `Resume VM ${name}`,
-    text: 'Continues where the VM was suspended.',
-    done: (name) => `VM ${name} resumed`,
-  },
+  start: words('Start', 'started', 'Powers the VM on.'),
+  stop: words('Stop', 'stopped', 'Shuts the guest down and powers the VM off. The disk is kept.'),
+  suspend: words('Suspend', 'suspended', 'Pauses the VM and keeps its memory.'),
+  resume: words('Resume', 'resumed', 'Continues where the VM was suspended.'),
   revert: {
-    label: 'Revert',
+    ...words(
+      'Revert',
+      'reverted',
+      'The VM restarts from the latest version of its image. All changes on its disk are lost.',
+    ),
     title: (name) => `Revert VM ${name} to its image?`,
-    text: 'The VM restarts from the latest version of its image. All changes on its disk are lost.',
-    done: (name) => `VM ${name} reverted`,
   },
   resize: {
     label: 'Resize disk',
@@ -78,38 +71,104 @@ export const vmActionWords = {
     text: 'The VM and its disk are deleted when it expires.',
     done: (name) => `Expiry of VM ${name} set`,
   },
-  label: {
-    label: 'Set labels',
-    title: (name) => `Set labels of VM ${name}`,
-    text: 'Sets and removes labels. Other labels are unchanged.',
-    done: (name) => `Labels of VM ${name} set`,
-  },
-  delete: {
-    label: 'Delete',
-    title: (name) => `Delete VM ${name}?`,
-    text: 'Disks are deleted too. This cannot be undone.',
-    done: (name) => `VM ${name} deleted`,
-  },
-} as const satisfies Record<string, ActionWords>
+  label: { label: 'Set labels', text: 'Sets and removes labels. Other labels are unchanged.' },
+  delete: deletionOf('VM', 'Disks are deleted too. This cannot be undone.'),
+} satisfies Record<string, ActionWords>
 
-export const vmItems = (vm: Vm, { person, onDeleted }: Acting): readonly MenuItem[] => [
-  ...vmActions.map((action) => ({
-    label: vmActionWords[action].label,
-    reason: reasonAgainst(action, vm),
-    dialog: (onClose: () => void) => dialogs[action]({ vm, onClose }),
-  })),
-  { label: vmActionWords.extend.label, dialog: (onClose) => <Extend vm={vm} onClose={onClose} /> },
-  {
-    label: vmActionWords.delete.label,
-    reason: reasonAgainstDeleting(vm.owner, person),
-    isDanger: true,
-    dialog: (onClose) => <Delete vm={vm} onClose={onClose} onDeleted={onDeleted} />,
-  },
-]
-
-export function VmMenu({ vm, size }: { readonly vm: Vm; readonly size?: 'small' }) {
-  const acting = useActing()
-  return <ActionsMenu name={vm.name} items={() => vmItems(vm, acting)} size={size} />
+export function vmItems(vm: Vm, { person, onDeleted }: Acting): readonly MenuItem[] {
+  const { name, namespace, image, diskGb } = vm
+  const params = { namespace, vm: name }
+  const can = (action: VmAction) => ({ words: vmActionWords[action], name, reason: reasonAgainst(action, vm) })
+  const power = (command: 'start' | 'stop' | 'suspend' | 'resume' | 'revert') => ({
+    ...can(command),
+    operation: execVm,
+    input: { params, body: { command } },
+  })
+  return [
+    confirmed(power('start')),
+    confirmed(power('stop')),
+    confirmed(power('suspend')),
+    confirmed(power('resume')),
+    removal(power('revert')),
+    formItem({
+      ...can('resize'),
+      operation: resizeVm,
+      initial: { size: '', user: '', password: '' },
+      input: ({ size, ...login }) => ({ params, body: { size: Number(size), ...filled(login) } }),
+      faultOf: ({ size }) => (/^\d+$/.test(size) ? undefined : 'Enter a whole number'),
+      fields: ({ field }) => (
+        <>
+          <TextField
+            label="New size in GiB"
+            hint={diskGb === undefined ? undefined : `Currently ${diskGb} GiB`}
+            inputMode="numeric"
+            {...field('size')}
+            autoFocus
+          />
+          {vm.architecture === 'amd64' && (
+            <div className="fields">
+              <TextField
+                label="SSH user"
+                hint="Optional; with a password, the file system grows too"
+                {...field('user')}
+              />
+              <SecretField label="SSH password" {...field('password')} />
+            </div>
+          )}
+        </>
+      ),
+    }),
+    formItem({
+      ...can('save'),
+      operation: saveVm,
+      initial: { imageName: `${name}-saved`, description: '' },
+      input: ({ imageName, description }) => ({ params, body: { imageName, ...filled({ description }) } }),
+      createdName: ({ imageName }) => imageName,
+      pathOf: ({ imageName }) => imagePath('image', imageName),
+      fields: ({ field }) => (
+        <>
+          <TextField label="Name of the new image" {...field('imageName')} also="name" autoFocus />
+          <TextField label="Description" {...field('description')} />
+        </>
+      ),
+    }),
+    formItem({
+      ...can('commit'),
+      text: `Creates the next version of image ${image}. VMs on the current version are not affected.`,
+      operation: commitVm,
+      initial: { description: '' },
+      input: (values) => ({ params, body: filled(values) }),
+      createdName: () => image,
+      pathOf: () => imagePath('image', image),
+      fields: ({ field }) => (
+        <>
+          <ProtectedNote vm={vm} />
+          <TextField label="Description" {...field('description')} />
+        </>
+      ),
+    }),
+    {
+      label: vmActionWords.push.label,
+      reason: can('push').reason,
+      dialog: (onClose) => <Push vm={vm} onClose={onClose} />,
+    },
+    formItem({
+      words: vmActionWords.extend,
+      name,
+      operation: extendVm,
+      initial: { ttl: '2h' },
+      input: (body) => ({ params, body }),
+      fields: ({ field }) => (
+        <TextField label="Expires in" hint="For example 30m, 2h or 7d; 0 for never" {...field('ttl')} autoFocus />
+      ),
+    }),
+    {
+      label: vmActionWords.delete.label,
+      reason: reasonAgainstDeleting(vm.owner, person),
+      isDanger: true,
+      dialog: (onClose) => <Delete vm={vm} onClose={onClose} onDeleted={onDeleted} />,
+    },
+  ]
 }
 
 interface DialogProps {
@@ -117,104 +176,10 @@ interface DialogProps {
   readonly onClose: () => void
 }
 
-const dialogs: Readonly<Record<VmAction, (props: DialogProps) => ReactNode>> = {
-  start: (props) => <Power {...props} command="start" />,
-  stop: (props) => <Power {...props} command="stop" />,
-  suspend: (props) => <Power {...props} command="suspend" />,
-  resume: (props) => <Power {...props} command="resume" />,
-  revert: (props) => <Power {...props} command="revert" confirm={props.vm.name} isDanger />,
-  resize: (props) => <Resize {...props} />,
-  save: (props) => <Save {...props} />,
-  commit: (props) => <Commit {...props} />,
-  push: (props) => <Push {...props} />,
-}
-
-const paramsOf = ({ namespace, name }: Vm) => ({ namespace, vm: name })
-
-interface PowerProps extends DialogProps {
-  readonly command: 'start' | 'stop' | 'suspend' | 'resume' | 'revert'
-  readonly confirm?: string
-  readonly isDanger?: boolean
-}
-
-const Power = ({ vm, command, ...rest }: PowerProps) => (
-  <ActionDialog
-    {...rest}
-    words={vmActionWords[command]}
-    name={vm.name}
-    operation={execVm}
-    input={{ params: paramsOf(vm), body: { command } }}
-  />
-)
-
-function Resize({ vm, onClose }: DialogProps) {
-  const { values, field } = useForm({ size: '', user: '', password: '' })
-  const { size, ...login } = values
-  return (
-    <ActionDialog
-      words={vmActionWords.resize}
-      name={vm.name}
-      operation={resizeVm}
-      input={{ params: paramsOf(vm), body: { size: Number(size), ...filled(login) } }}
-      reason={/^\d+$/.test(size) ? undefined : 'Enter a whole number'}
-      onClose={onClose}
-    >
-      <TextField
-        label="New size in GiB"
-        hint={vm.diskGb === undefined ? undefined : `Currently ${vm.diskGb} GiB`}
-        inputMode="numeric"
-        {...field('size')}
-        autoFocus
-      />
-      {vm.architecture === 'amd64' && (
-        <div className="fields">
-          <TextField label="SSH user" hint="Optional; with a password, the file system grows too" {...field('user')} />
-          <SecretField label="SSH password" {...field('password')} />
-        </div>
-      )}
-    </ActionDialog>
-  )
-}
-
-function Save({ vm, onClose }: DialogProps) {
-  const { values, field } = useForm({ imageName: `${vm.name}-saved`, description: '' })
-  const { imageName, description } = values
-  return (
-    <ActionDialog
-      words={vmActionWords.save}
-      name={vm.name}
-      createdName={imageName}
-      path={imagePath('image', imageName)}
-      operation={saveVm}
-      input={{ params: paramsOf(vm), body: { imageName, ...filled({ description }) } }}
-      onClose={onClose}
-    >
-      <TextField label="Name of the new image" {...field('imageName')} also="name" autoFocus />
-      <TextField label="Description" {...field('description')} />
-    </ActionDialog>
-  )
-}
-
-function Commit({ vm, onClose }: DialogProps) {
-  const [description, setDescription] = useState('')
-  const image = useLive(listImages, [vm.namespace]).items.find(({ name }) => name === vm.image)
-  return (
-    <ActionDialog
-      words={vmActionWords.commit}
-      text={`Creates the next version of image ${vm.image}. VMs on the current version are not affected.`}
-      name={vm.name}
-      createdName={vm.image}
-      path={imagePath('image', vm.image)}
-      operation={commitVm}
-      input={{ params: paramsOf(vm), body: filled({ description }) }}
-      onClose={onClose}
-    >
-      {image?.protected && (
-        <Note tone="warn">{`Image ${vm.image} is protected: only administrators can commit to it`}</Note>
-      )}
-      <TextField label="Description" value={description} onValue={setDescription} />
-    </ActionDialog>
-  )
+function ProtectedNote({ vm: { namespace, image: name } }: { readonly vm: Vm }) {
+  const image = useLive(listImages, [namespace]).items.find((each) => each.name === name)
+  if (!image?.protected) return null
+  return <Note tone="warn">{`Image ${name} is protected: only administrators can commit to it`}</Note>
 }
 
 /** Administrators can add missing registry credentials from this dialog. */
@@ -230,7 +195,7 @@ function Push({ vm, onClose }: DialogProps) {
         createdName={imageReference}
         path="/pushes"
         operation={pushVm}
-        input={{ params: paramsOf(vm), body: { imageReference } }}
+        input={{ params: { namespace: vm.namespace, vm: vm.name }, body: { imageReference } }}
         about={lacking}
         onClose={onClose}
       >
@@ -269,28 +234,6 @@ function useLackingServer(reference: string, namespace: string): string | undefi
   return serversOf(parsed.reference)[0]
 }
 
-function Extend({ vm, onClose }: DialogProps) {
-  const [ttl, setTtl] = useState('2h')
-  return (
-    <ActionDialog
-      words={vmActionWords.extend}
-      name={vm.name}
-      operation={extendVm}
-      input={{ params: paramsOf(vm), body: { ttl } }}
-      onClose={onClose}
-    >
-      <TextField
-        label="Expires in"
-        hint="For example 30m, 2h or 7d; 0 for never"
-        field="ttl"
-        value={ttl}
-        onValue={setTtl}
-        autoFocus
-      />
-    </ActionDialog>
-  )
-}
-
 function Delete({ vm, onClose, onDeleted }: DialogProps & { readonly onDeleted: (() => void) | undefined }) {
   const { person } = useSession()
   const [isForced, setForced] = useState(false)
@@ -299,7 +242,7 @@ function Delete({ vm, onClose, onDeleted }: DialogProps & { readonly onDeleted: 
       name={vm.name}
       words={vmActionWords.delete}
       operation={deleteVm}
-      input={{ params: paramsOf(vm), ...(isForced && { query: { force: true } }) }}
+      input={{ params: { namespace: vm.namespace, vm: vm.name }, ...(isForced && { query: { force: true } }) }}
       onClose={onClose}
       onDone={onDeleted}
     >

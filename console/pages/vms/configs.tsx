@@ -1,5 +1,4 @@
 // The list of VM configurations and their form.
-import { useState } from 'react'
 import { Link } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
 import { listPools } from '../../../src/api/vms/pools.ts'
@@ -16,34 +15,24 @@ import { memorySize } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { commandLine } from '../../teach/commands.ts'
-import { ActionDialog, type ActionWords, RemoveDialog } from '../../ui/action-dialog.tsx'
-import { CheckField, filled, NamespaceField, required, TextField, useForm } from '../../ui/field.tsx'
-import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
+import { creationOf, deletionOf, formItem, RemoveDialog, wordsFor } from '../../ui/action-dialog.tsx'
+import { CheckField, type Form, filled, NamespaceField, TextField, type Typed } from '../../ui/field.tsx'
+import type { MenuItem } from '../../ui/menu.tsx'
 import type { Filter } from '../../ui/table/filters.ts'
-import { actionsColumn, type Column } from '../../ui/table/table.tsx'
+import type { Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
-import { type Acting, useActing } from '../acting.ts'
-import { nameColumn } from '../links.tsx'
+import type { Acting } from '../acting.ts'
+import { menuColumn, nameColumn } from '../columns.tsx'
 import { imagePath, listPath } from '../paths.ts'
 import { reasonAgainstDeleting } from './model.ts'
 
-const createWords: ActionWords = {
-  label: 'Create configuration',
-  done: (name: string) => `Configuration ${name} created`,
-}
-
-const updateWords: ActionWords = {
-  label: 'Change',
-  title: (name: string) => `Change configuration ${name}`,
-  text: 'VMs deployed from it are not affected. Pools replace their warm VMs.',
-  done: (name: string) => `Configuration ${name} changed`,
-}
-
-const deleteWords: ActionWords = {
-  label: 'Delete',
-  title: (name: string) => `Delete configuration ${name}?`,
-  done: (name: string) => `Configuration ${name} deleted`,
-}
+const noun = 'configuration'
+const updateWords = wordsFor(noun)(
+  'Change',
+  'changed',
+  'VMs deployed from it are not affected. Pools replace their warm VMs.',
+)
+const deleteWords = deletionOf(noun)
 
 const columns: readonly Column<VmConfig>[] = [
   nameColumn(),
@@ -63,7 +52,7 @@ const columns: readonly Column<VmConfig>[] = [
   },
   { title: 'Tag', look: 'lesser wide', cell: (config) => config.tag ?? '–' },
   { title: 'Owner', by: (config) => config.owner, look: 'lesser wide' },
-  actionsColumn((config) => <ConfigMenu config={config} />),
+  menuColumn(({ name }) => name, configItems),
 ]
 
 const filters: readonly Filter<VmConfig>[] = [{ param: 'image', label: 'Image', of: (config) => config.image }]
@@ -93,11 +82,20 @@ export function configItems(config: VmConfig, { person, go }: Acting): readonly 
   const reason = reasonAgainstDeleting(owner, person)
   return [
     { label: 'Deploy VM', onChoose: () => go(listPath('/vms', { deploy: '', config: name, namespace })) },
-    {
-      label: updateWords.label,
+    formItem({
+      words: updateWords,
       reason,
-      dialog: (onClose) => <Form namespace={namespace} config={config} onClose={onClose} />,
-    },
+      name,
+      operation: updateVmConfig,
+      size: 'large',
+      initial: formOf(config),
+      input: (values) => ({
+        params: { namespace, vmconfig: name },
+        body: { ...keptOf(config), ...settingsOf(values) },
+      }),
+      needs: { image: 'Image' },
+      fields: ({ field }) => <Settings field={field} namespace={namespace} isFirst />,
+    }),
     {
       label: deleteWords.label,
       reason,
@@ -106,10 +104,6 @@ export function configItems(config: VmConfig, { person, go }: Acting): readonly 
     },
   ]
 }
-
-const ConfigMenu = ({ config }: { readonly config: VmConfig }) => (
-  <ActionsMenu name={config.name} items={configItems(config, useActing())} size="small" />
-)
 
 interface DialogProps {
   readonly config: VmConfig
@@ -130,15 +124,30 @@ function Delete({ config: { name, namespace }, onClose }: DialogProps) {
   )
 }
 
-export const configCreation = (namespace: string): MenuItem => ({
-  label: createWords.label,
-  dialog: (onClose) => <Form namespace={namespace} onClose={onClose} />,
-})
+export const configCreation = (main: string): MenuItem =>
+  formItem({
+    words: creationOf(noun),
+    operation: createVmConfig,
+    size: 'large',
+    initial: { ...emptyForm, name: '', namespace: main },
+    input: ({ name, namespace, ...values }) => ({ params: { namespace }, body: { name, ...settingsOf(values) } }),
+    createdName: ({ name }) => name,
+    needs: { name: 'Name', image: 'Image' },
+    fields: ({ field, values }) => (
+      <>
+        <div className="fields">
+          <TextField label="Name" hint="At most 50 lowercase letters, digits and dashes" {...field('name')} autoFocus />
+          <NamespaceField {...field('namespace')} />
+        </div>
+        <Settings field={field} namespace={values.namespace} />
+      </>
+    ),
+  })
 
-const emptyForm = { name: '', image: '', cpu: '', memory: '', tag: '', tagRequired: false, noScreen: false }
+const emptyForm = { image: '', cpu: '', memory: '', tag: '', tagRequired: false, noScreen: false }
+type ConfigForm = Typed<typeof emptyForm>
 
-const formOf = ({ name, image, cpu, memory, tag = '', tagRequired, vncConsole }: VmConfig): typeof emptyForm => ({
-  name,
+const formOf = ({ image, cpu, memory, tag = '', tagRequired, vncConsole }: VmConfig): ConfigForm => ({
   image,
   cpu: String(cpu),
   memory: memory === 0 ? '' : String(memory),
@@ -147,58 +156,40 @@ const formOf = ({ name, image, cpu, memory, tag = '', tagRequired, vncConsole }:
   noScreen: !vncConsole,
 })
 
+const settingsOf = ({ image, cpu, memory, tag, tagRequired, noScreen }: ConfigForm): object => ({
+  image,
+  ...(cpu !== '' && { cpu: Number(cpu) }),
+  ...(memory !== '' && { memory: Number(memory) }),
+  ...filled({ tag, tagRequired }),
+  ...(noScreen && { vncConsole: false }),
+})
+
 /** Keeps the fields that the form does not show. The ones it shows are reset to their defaults first. */
 function keptOf({ name, namespace, owner, createdAt, nodeName, type, ...kept }: VmConfig): object {
   return { ...kept, cpu: 0, memory: 0, tag: '', tagRequired: false, vncConsole: true }
 }
 
-interface FormProps extends Partial<DialogProps> {
+interface SettingsProps {
+  readonly field: Form<ConfigForm>['field']
   readonly namespace: string
-  readonly onClose: () => void
+  /** No field precedes these, so the first of them takes the focus. */
+  readonly isFirst?: boolean
 }
 
-/** Creates a configuration, or changes `config`. */
-function Form({ namespace: main, config, onClose }: FormProps) {
-  const [namespace, setNamespace] = useState(main)
+function Settings({ field, namespace, isFirst = false }: SettingsProps) {
   const images = useLive(listImages, [namespace]).items
-  const { values, field } = useForm(config ? formOf(config) : emptyForm)
-  const { name, image, cpu, memory, tag, tagRequired, noScreen } = values
-  const missing = name === '' ? 'Name' : image === '' ? 'Image' : undefined
-  const settings = {
-    image,
-    ...(cpu !== '' && { cpu: Number(cpu) }),
-    ...(memory !== '' && { memory: Number(memory) }),
-    ...filled({ tag, tagRequired }),
-    ...(noScreen && { vncConsole: false }),
-  }
   return (
-    <ActionDialog
-      words={config ? updateWords : createWords}
-      name={name}
-      operation={config ? updateVmConfig : createVmConfig}
-      input={
-        config
-          ? { params: { namespace, vmconfig: name }, body: { ...keptOf(config), ...settings } }
-          : { params: { namespace }, body: { name, ...settings } }
-      }
-      reason={missing && required(missing)}
-      size="large"
-      onClose={onClose}
-    >
+    <>
       <div className="fields">
-        {!config && (
-          <TextField label="Name" hint="At most 50 lowercase letters, digits and dashes" {...field('name')} autoFocus />
-        )}
-        <TextField label="Image" {...field('image')} autoFocus={!!config} offers={images.map((each) => each.name)} />
+        <TextField label="Image" {...field('image')} autoFocus={isFirst} offers={images.map(({ name }) => name)} />
         <TextField label="Cores" placeholder="3" {...field('cpu')} />
         <TextField label="Memory in GiB" placeholder="Automatic" {...field('memory')} />
         <TextField label="Tag" hint="Prefer nodes with this tag" {...field('tag')} />
-        {!config && <NamespaceField value={namespace} onValue={setNamespace} />}
       </div>
       <div className="fields">
         <CheckField label="Require the tag" {...field('tagRequired')} />
         <CheckField label="No screen (disable VNC)" {...field('noScreen')} />
       </div>
-    </ActionDialog>
+    </>
   )
 }

@@ -1,7 +1,7 @@
 // The page of one VM.
 
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
-import { Link } from 'wouter'
+import { Link, useLocation } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
 import { listNodes } from '../../../src/api/nodes/nodes.ts'
 import { listPushJobs } from '../../../src/api/vms/push-jobs.ts'
@@ -13,12 +13,11 @@ import { useLive } from '../../api/live.ts'
 import { architectures } from '../../ui/architectures.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
-import { ActionsMenu, NextActions } from '../../ui/menu.tsx'
-import { Card, DetailPage, ErrorNote, Facts, Loading, Note, Tags } from '../../ui/page.tsx'
+import { NextActions } from '../../ui/menu.tsx'
+import { Card, ErrorNote, Facts, Loading, Note, Tags } from '../../ui/page.tsx'
 import { Bar, State } from '../../ui/state.tsx'
-import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
-import { useActing } from '../acting.ts'
+import { DetailPage } from '../detail-page.tsx'
 import { EventFeed } from '../event-feed.tsx'
 import { ImageState } from '../images/state.tsx'
 import { imagePath, type Named, nodePath, vmPath } from '../paths.ts'
@@ -45,9 +44,7 @@ const MeasuredCharts = lazy(async () => ({ default: (await import('../charts/mea
 const Thumbnail = lazy(async () => ({ default: (await import('./thumbnail.tsx')).Thumbnail }))
 
 export function VmDetail({ namespace, name }: Named) {
-  const acting = useActing()
-  const { go } = acting
-  const itemsOf = (vm: Vm) => vmItems(vm, { ...acting, onDeleted: () => go('/vms') })
+  const [, go] = useLocation()
   return (
     <DetailPage
       list={useLive(listVms, [namespace])}
@@ -55,21 +52,22 @@ export function VmDetail({ namespace, name }: Named) {
       noun="VM"
       path="/vms"
       namespace={namespace}
-      beside={(vm) => <VmState vm={vm} />}
-      actions={(vm) => (
+      operation={getVm}
+      params={{ namespace, vm: name }}
+      state={(vm) => <VmState vm={vm} />}
+      itemsOf={vmItems}
+      buttons={(vm) => (
         <>
-          <TeachPage operation={getVm} input={{ params: { namespace, vm: name } }} />
           <Button kind="primary" reason={reasonAgainstScreen(vm)} onClick={() => go(`${vmPath(vm)}/screen`)}>
             Screen
           </Button>
           <Button reason={reasonAgainstTerminal(vm)} onClick={() => go(`${vmPath(vm)}/terminal`)}>
             Terminal
           </Button>
-          <ActionsMenu name={name} items={itemsOf(vm)} />
         </>
       )}
     >
-      {(vm) => (
+      {(vm, items) => (
         <>
           <Notices vm={vm} />
           <div className="grid-2">
@@ -78,7 +76,7 @@ export function VmDetail({ namespace, name }: Named) {
                 <Timeline vm={vm} />
               </Card>
               <Card title="Next">
-                <NextActions items={itemsOf(vm)} />
+                <NextActions items={items} />
               </Card>
               <Card title="Connections">
                 <Connections vm={vm} />

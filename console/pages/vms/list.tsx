@@ -6,12 +6,12 @@ import { commandLine } from '../../teach/commands.ts'
 import { count } from '../../ui/sizes.ts'
 import type { Filter } from '../../ui/table/filters.ts'
 import { useQuery } from '../../ui/table/query.ts'
-import { actionsColumn, type Column } from '../../ui/table/table.tsx'
+import type { Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { Time } from '../../ui/time.tsx'
-import { nameColumn } from '../links.tsx'
+import { menuColumn, nameColumn } from '../columns.tsx'
 import { vmPath } from '../paths.ts'
-import { VmMenu } from './actions.tsx'
+import { vmItems } from './actions.tsx'
 import { BulkBar } from './bulk.tsx'
 import { Deploy } from './deploy.tsx'
 import { labelsOf, memoryText, powerWords, textOf } from './model.ts'
@@ -36,7 +36,7 @@ const otherColumns: readonly Column<Vm>[] = [
     look: 'wide',
     cell: (vm) => <Time at={vm.deployDate} />,
   },
-  actionsColumn((vm) => <VmMenu vm={vm} size="small" />),
+  menuColumn(({ name }) => name, vmItems),
 ]
 const columns = [nameColumn(vmPath), ...otherColumns]
 const columnsWithNamespace = [

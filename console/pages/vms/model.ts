@@ -40,18 +40,6 @@ export const powerWords = {
   unknown: 'Unknown',
 }
 
-export const vmActions = [
-  'start',
-  'stop',
-  'suspend',
-  'resume',
-  'revert',
-  'resize',
-  'save',
-  'commit',
-  'push',
-] as const satisfies readonly VmAction[]
-
 /** Operations during which the VM accepts other actions. */
 const background: ReadonlySet<string> = new Set(['save', 'commit', 'push'])
 

@@ -8,16 +8,17 @@ import { useNamespaces } from '../../api/namespaces.ts'
 import { commandLine } from '../../teach/commands.ts'
 import { ActionDialog, type ActionWords } from '../../ui/action-dialog.tsx'
 import { copyText } from '../../ui/copy.tsx'
-import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
+import type { MenuItem } from '../../ui/menu.tsx'
 import { rateText } from '../../ui/sizes.ts'
 import { Bar } from '../../ui/state.tsx'
 import type { Filter } from '../../ui/table/filters.ts'
-import { actionsColumn, type Column, timeColumn } from '../../ui/table/table.tsx'
+import { type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { Time } from '../../ui/time.tsx'
 import { say } from '../../ui/toasts.tsx'
+import { menuColumn } from '../columns.tsx'
 import { vmPath } from '../paths.ts'
-import { PushState, statusWords } from './state.tsx'
+import { PushState } from './state.tsx'
 
 const cancelWords: ActionWords = {
   label: 'Cancel push',
@@ -30,7 +31,7 @@ const columns: readonly Column<PushJob>[] = [
   { title: 'Image', look: 'name', by: ({ image }) => image, cell: ({ image }) => <b>{image}</b> },
   {
     title: 'State',
-    by: ({ status }) => statusWords[status],
+    by: ({ status }) => status,
     look: 'short',
     cell: (job) => <PushState job={job} />,
   },
@@ -74,13 +75,13 @@ const columns: readonly Column<PushJob>[] = [
     look: 'lesser wide',
     cell: ({ digest }) => (digest === undefined ? '–' : <span className="small mono">{digest}</span>),
   },
-  actionsColumn((job) => <ActionsMenu name={job.image} items={pushItems(job)} size="small" />),
+  menuColumn(({ image }) => image, pushItems),
 ]
 /** Newest first. */
 const byStart = [columns.findIndex(({ title }) => title === 'Started'), true] as const
 
 const filters: readonly Filter<PushJob>[] = [
-  { param: 'state', label: 'State', of: ({ status }) => statusWords[status] },
+  { param: 'state', label: 'State', of: ({ status }) => status },
   { param: 'vm', label: 'VM', of: ({ vm }) => vm },
 ]
 
@@ -126,25 +127,20 @@ function Message({ job }: { readonly job: PushJob }) {
   )
 }
 
-const pushItems = (job: PushJob): readonly MenuItem[] => [
-  {
-    label: cancelWords.label,
-    reason: isOver(job) ? `This push has ended: ${statusWords[job.status]}` : undefined,
-    isDanger: true,
-    dialog: (onClose) => (
-      <ActionDialog
-        words={cancelWords}
-        name={job.image}
-        operation={cancelPushJob}
-        input={{ params: { namespace: job.namespace, job: job.name } }}
-        isDanger
-        onClose={onClose}
-      />
-    ),
-  },
-  {
-    label: `Copy digest`,
-    reason: job.digest === undefined ? 'Available after the push' : undefined,
-    onChoose: () => void copyText(job.digest ?? '').then(() => say('Copied')),
-  },
-]
+function pushItems(job: PushJob): readonly MenuItem[] {
+  const { image: name, namespace, digest } = job
+  const cancel = { name, words: cancelWords, operation: cancelPushJob, input: { params: { namespace, job: job.name } } }
+  return [
+    {
+      label: cancelWords.label,
+      reason: isOver(job) ? `This push has ended: ${job.status}` : undefined,
+      isDanger: true,
+      dialog: (onClose) => <ActionDialog {...cancel} isDanger onClose={onClose} />,
+    },
+    {
+      label: 'Copy digest',
+      reason: digest === undefined ? 'Available after the push' : undefined,
+      onChoose: () => void copyText(digest ?? '').then(() => say('Copied')),
+    },
+  ]
+}

@@ -4,14 +4,6 @@ import type { Vm } from '../../../src/api/vms/vms.ts'
 import { State, type Tone } from '../../ui/state.tsx'
 import { arrivalText, hasOtherStatus, operationName, powerWords } from './model.ts'
 
-export const statusWords = {
-  Pending: 'Pending',
-  Running: 'Running',
-  Succeeded: 'Succeeded',
-  Failed: 'Failed',
-  Cancelled: 'Cancelled',
-}
-
 const vmTones = {
   pending: 'busy',
   starting: 'busy',
@@ -54,7 +46,7 @@ export function VmState({ vm }: { readonly vm: Vm }) {
 }
 
 export const PushState = ({ job }: { readonly job: PushJob }) => (
-  <State tone={pushTones[job.status]} word={statusWords[job.status]} />
+  <State tone={pushTones[job.status]} word={job.status} />
 )
 
 /** Which nodes can run a VM, and why the others cannot. */

@@ -29,12 +29,6 @@ export const timeColumn = <T,>(title: string, at: (row: T) => string, look = 'wi
   cell: (row) => <Time at={at(row)} />,
 })
 
-export const actionsColumn = <T,>(cell: (row: T) => ReactNode): Column<T> => ({
-  title: 'Actions',
-  look: 'end',
-  cell,
-})
-
 interface Props<T> {
   /** The accessible name, also the key of the stored column choice. */
   readonly label: string
