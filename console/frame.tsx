@@ -19,7 +19,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
   const [path] = useLocation()
   const main = useRef<HTMLElement>(null)
   const lostSince = useLostSince()
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the menu closes, and the page begins at its top, when the page changes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs when the page changes
   useEffect(() => {
     setOpen(false)
     scrollTo(0, 0)

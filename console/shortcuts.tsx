@@ -1,6 +1,6 @@
 // Keyboard shortcuts: Ctrl-K, single letters, and `g` followed by a letter. Letters are ignored while an input has
 // focus.
-import { lazy, Suspense, useEffect, useState } from 'react'
+import { lazy, Suspense, useLayoutEffect, useState } from 'react'
 import { useLocation } from 'wouter'
 import { Button } from './ui/button.tsx'
 import { Dialog, openDialog } from './ui/dialog.tsx'
@@ -45,7 +45,8 @@ const isTyping = (target: EventTarget | null): boolean =>
 export function Shortcuts() {
   const [, go] = useLocation()
   const [isOpen, setOpen] = useState(false)
-  useEffect(() => {
+  // A layout effect, so that keys work as soon as the page is visible.
+  useLayoutEffect(() => {
     let goUntilMs = 0
     const press = (event: KeyboardEvent): void => {
       if ((event.ctrlKey || event.metaKey) && event.key === 'k') {

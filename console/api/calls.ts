@@ -1,12 +1,12 @@
-// React hooks for calling operations: useAction for changes, useAnswer for reads that have no watch.
-import { useCallback, useMemo, useState, useSyncExternalStore } from 'react'
+// React hooks for calling operations: useAction for changes, useAnswer and usePolled for reads that have no watch.
+import { useEffect, useRef, useState } from 'react'
 import { ApiError } from '../../src/api/errors.ts'
 import type { Operation, ResponseOf } from '../../src/api/operation.ts'
 import type { RawInput } from '../../src/client/client.ts'
 import { ConnectionError } from '../../src/client/transport.ts'
 import { client } from './client.ts'
 import { onReconnect } from './connection.ts'
-import { type AnswerState, PolledAnswer } from './polled-answer.ts'
+import { createListeners } from './listeners.ts'
 import { checkSession } from './session.ts'
 
 interface Action {
@@ -42,62 +42,75 @@ export function useAction<O extends Operation>(operation: O, onDone: (answer: Re
   return { run: (input) => void run(input), ...state }
 }
 
-const answers = new Map<string, PolledAnswer<unknown>>()
-const keptMs = 30_000
+interface Answer<T> {
+  readonly data: T | undefined
+  /** The last attempt failed, so the data may be stale. */
+  readonly error: unknown
+  /** Neither data nor an error has arrived yet. */
+  readonly isPending: boolean
+}
 
 interface AnswerOptions {
-  readonly everyMs?: number | undefined
+  readonly everyMs?: number
   /** Skips the request, for example while a form is incomplete. */
   readonly isOff?: boolean
 }
 
-/**
- * The answer of a read: fetched when a component first uses it, when the tab becomes visible again, and every
- * `everyMs`.
- */
-export function useAnswer<O extends Operation>(
-  operation: O,
-  input: RawInput,
-  options: number | AnswerOptions = {},
-): AnswerState<ResponseOf<O>> {
-  const { everyMs, isOff = false } = typeof options === 'number' ? { everyMs: options } : options
-  const key = JSON.stringify([operation.id, input.params, input.query, input.body])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the key says all that is in the input
-  const answer = useMemo(() => {
-    const ask = (signal: AbortSignal) => callOperation(operation, { ...input, signal })
-    return (answers.get(key) ?? new PolledAnswer(ask, noticeRefusal)) as PolledAnswer<ResponseOf<O>>
-  }, [key, operation])
-  const subscribe = useCallback(
-    (listener: () => void) => {
-      if (isOff) return () => undefined
-      answers.set(key, answer)
-      const leave = answer.subscribe(listener)
-      const stopAgain = onReconnect(() => void answer.again(performance.now()))
-      const look = (): void => {
-        if (!document.hidden) answer.refresh(performance.now())
-      }
-      look()
-      document.addEventListener('visibilitychange', look)
-      const timer =
-        everyMs === undefined
-          ? undefined
-          : setInterval(() => document.hidden || void answer.again(performance.now()), everyMs)
-      return () => {
-        leave()
-        stopAgain()
-        document.removeEventListener('visibilitychange', look)
-        clearInterval(timer)
-        setTimeout(() => answer.isUsed || answers.delete(key), keptMs)
-      }
-    },
-    [answer, key, everyMs, isOff],
-  )
-  return useSyncExternalStore(subscribe, answer.now)
-}
+const stale = createListeners()
+/** Fetches the answers on the page again, after a change that they show. */
+export const refreshAnswers = stale.notify
 
-/** Refetches every answer of an operation after a change made it stale. */
-export function askAgain({ id }: Operation): void {
-  for (const [key, answer] of answers) if (JSON.parse(key)[0] === id) void answer.again(performance.now())
+const pending = { data: undefined, error: undefined, isPending: true } as const
+
+/** The answer of a read that has no watch. */
+export const useAnswer = <O extends Operation>(operation: O, input: RawInput, options: AnswerOptions = {}) =>
+  usePolled(
+    JSON.stringify([operation.id, input.params, input.query, input.body]),
+    (signal) => callOperation(operation, { ...input, signal }),
+    options,
+  )
+
+/**
+ * What `ask` returns: fetched at first and whenever `key` changes, the tab becomes visible, the connection is back, and
+ * every `everyMs`.
+ */
+export function usePolled<T>(
+  key: string,
+  ask: (signal: AbortSignal) => Promise<T>,
+  { everyMs, isOff = false }: AnswerOptions = {},
+): Answer<T> {
+  const [state, setState] = useState<Answer<T> & { readonly key: string }>({ ...pending, key })
+  const latest = useRef(ask)
+  latest.current = ask
+  useEffect(() => {
+    if (isOff) return
+    let running = new AbortController()
+    const refresh = async (): Promise<void> => {
+      if (document.hidden) return
+      running.abort()
+      running = new AbortController()
+      const { signal } = running
+      try {
+        const data = await latest.current(signal)
+        if (!signal.aborted) setState({ key, data, error: undefined, isPending: false })
+      } catch (error) {
+        if (signal.aborted) return
+        noticeRefusal(error)
+        setState((before) => ({ key, data: before.key === key ? before.data : undefined, error, isPending: false }))
+      }
+    }
+    const leave = [stale.subscribe(refresh), onReconnect(refresh)]
+    document.addEventListener('visibilitychange', refresh)
+    const timer = everyMs === undefined ? undefined : setInterval(refresh, everyMs)
+    void refresh()
+    return () => {
+      for (const each of leave) each()
+      document.removeEventListener('visibilitychange', refresh)
+      clearInterval(timer)
+      running.abort()
+    }
+  }, [key, everyMs, isOff])
+  return state.key === key ? state : pending
 }
 
 interface Problem {

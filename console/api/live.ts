@@ -18,7 +18,6 @@ const retryForever: RetryPolicy = {
   maxRetryAfterMs: 60_000,
 }
 const lists = new Map<string, LiveList<unknown>>()
-const goneTimers = new Map<string, number>()
 
 /** A list is redrawn at most this often, because each redraw sorts all of it. A single change shows without delay. */
 const batchMs = 500
@@ -49,22 +48,17 @@ function listFor(operation: ListOperation, namespace: string, selector: string):
 }
 
 function subscribe(operation: ListOperation, namespace: string, selector: string, listener: () => void): () => void {
-  const key = `${operation.id} ${namespace} ${selector}`
   const list = listFor(operation, namespace, selector)
-  clearTimeout(goneTimers.get(key))
-  goneTimers.delete(key)
   const leave = list.subscribe(listener)
   list.start()
+  const forget = (): void => {
+    if (list.isUsed) return
+    list.stop()
+    for (const [key, each] of lists) if (each === list) lists.delete(key)
+  }
   return () => {
     leave()
-    if (list.isUsed) return
-    const forget = (): void => {
-      goneTimers.delete(key)
-      if (list.isUsed) return
-      list.stop()
-      lists.delete(key)
-    }
-    goneTimers.set(key, window.setTimeout(forget, keptMs))
+    setTimeout(forget, keptMs)
   }
 }
 

@@ -72,8 +72,8 @@ export function Finder({ onClose }: { readonly onClose: () => void }) {
       />
       <div id={id} role="listbox" className="found" aria-label="Results">
         {found.map((entry, index) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are heard by the field, which keeps the focus
-          // biome-ignore lint/a11y/useFocusableInteractive: the same
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the field keeps the focus and handles the keys
+          // biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus
           <div
             key={entry.key}
             id={`${id}${index}`}

@@ -71,7 +71,7 @@ export const openDialog = (draw: DrawDialog): void => set({ id: ++count, draw })
 export function OpenedDialog() {
   const shown = useSyncExternalStore(listeners.subscribe, () => opened)
   const [path] = useLocation()
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it belongs to the page that it was opened on
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a dialog closes when the user leaves its page
   useEffect(() => close, [path])
   return shown && <Fragment key={shown.id}>{shown.draw(close)}</Fragment>
 }

@@ -34,24 +34,6 @@ export function Page({ title, above, beside, actions, children }: Props) {
   )
 }
 
-interface LoadedProps<T> {
-  readonly list: Snapshot<T>
-  readonly empty?: ReactNode
-  readonly children: ReactNode
-}
-
-/** Renders the children once the list has loaded, with any later error above them. */
-export function Loaded<T>({ list, empty, children }: LoadedProps<T>) {
-  const { items, isLoaded, error } = list
-  if (!isLoaded) return error === undefined ? <Loading /> : <ErrorNote error={error} />
-  return (
-    <>
-      <ListError list={list} />
-      {items.length === 0 && empty !== undefined ? empty : children}
-    </>
-  )
-}
-
 /** A lost connection is not repeated here: the frame has a banner for it. */
 export const ListError = ({ list: { isLoaded, error } }: { readonly list: Snapshot<unknown> }) =>
   isLoaded && error instanceof ConnectionError ? null : <ErrorNote error={error} />

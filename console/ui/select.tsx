@@ -28,7 +28,7 @@ const keepEscape = (isOpen: boolean) => (event: KeyboardEvent) => {
 function useShown<F extends HTMLElement>(isOpen: boolean, count: number) {
   const field = useRef<F>(null)
   const list = useRef<HTMLUListElement>(null)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a list of another length has another place
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the position depends on the number of choices
   useLayoutEffect(() => {
     if (isOpen && list.current && field.current) showAt(list.current, field.current, { isField: true })
   }, [isOpen, count])

@@ -12,7 +12,7 @@ interface Props {
 export function Bar({ label, value, of, text, role = 'progressbar' }: Props) {
   const percent = of > 0 ? Math.min(100, Math.max(0, Math.round((100 * value) / of))) : 0
   return (
-    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: both roles have these
+    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: both roles support these properties
     <span
       className="bar"
       role={role}

@@ -18,7 +18,7 @@ const [usualMs, failedMs] = [10_000, 60_000]
 export function MeasuredCharts({ operation, params }: Props) {
   const [minutes, pick] = useRange(dayRanges, '1h')
   const [everyMs, setEveryMs] = useState(usualMs)
-  const { data, error, isPending } = useAnswer(operation, { params, query: { minutes } }, everyMs)
+  const { data, error, isPending } = useAnswer(operation, { params, query: { minutes } }, { everyMs })
   useEffect(() => setEveryMs(error === undefined ? usualMs : failedMs), [error])
   const answer = data as SeriesAnswer | undefined
   return (

@@ -20,7 +20,7 @@ export function Plot({ label, timesSeconds, values, format, unit }: Props) {
   const plot = useRef<UPlot>(undefined)
   const shape = useRef(format)
   shape.current = format
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the plot is chart once, its data are set below
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the chart is created once; the effect below sets its data
   useEffect(() => {
     const host = place.current
     if (!host) return

@@ -141,7 +141,7 @@ function Drop({ kind, file, onFile, isLocked }: DropProps) {
     if (dropped && !isLocked) onFile(dropped)
   }
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the button inside does the same for the keyboard
+    // biome-ignore lint/a11y/noStaticElementInteractions: keyboard users have the button inside
     <div
       className="drop"
       data-over={isOver}

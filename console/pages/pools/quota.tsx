@@ -1,6 +1,6 @@
 // The quota of one namespace: usage against limits, usage per owner, and the order of waiting owners.
 import { getQuota, type Quota, type QuotaOwner, setQuota } from '../../../src/api/vms/quotas.ts'
-import { askAgain, useAnswer } from '../../api/calls.ts'
+import { refreshAnswers, useAnswer } from '../../api/calls.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { type ActionWords, formItem } from '../../ui/action-dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
@@ -37,7 +37,7 @@ export function QuotaPage() {
   const { main } = useNamespaces()
   const acting = useActing()
   const params = { namespace: main }
-  const { data: quota, error } = useAnswer(getQuota, { params }, everyMs)
+  const { data: quota, error } = useAnswer(getQuota, { params }, { everyMs })
   return (
     <Page
       title="Quota"
@@ -81,7 +81,7 @@ function quotaItems(quota: Quota, { person }: Acting): readonly MenuItem[] {
           : Object.keys(limitsBody(values, before)).length === 0
             ? 'Change a limit first'
             : undefined,
-      onDone: () => askAgain(getQuota),
+      onDone: refreshAnswers,
       fields: ({ field }) => (
         <div className="fields">
           {quotaNames.map((name, index) => (

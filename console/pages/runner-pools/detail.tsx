@@ -8,7 +8,7 @@ import {
   type RunnerPool,
 } from '../../../src/api/vms/runner-pools.ts'
 import { useLive } from '../../api/live.ts'
-import { Card, Facts, Loaded, Note } from '../../ui/page.tsx'
+import { Card, Facts, ListError, Loading, Note } from '../../ui/page.tsx'
 import { State } from '../../ui/state.tsx'
 import { type Column, Table, timeColumn } from '../../ui/table/table.tsx'
 import { Time } from '../../ui/time.tsx'
@@ -129,13 +129,16 @@ function Jobs({ pool: { namespace, name } }: { readonly pool: RunnerPool }) {
   const list = useLive(listRunnerJobs, [namespace])
   const jobs = jobsOf(list.items, name)
   return (
-    <Loaded list={list}>
-      {jobs.length === 0 ? (
+    <>
+      <ListError list={list} />
+      {!list.isLoaded ? (
+        list.error === undefined && <Loading />
+      ) : jobs.length === 0 ? (
         <p className="muted">No jobs in the last 24 hours.</p>
       ) : (
         <Table label="Jobs" columns={columns} rows={jobs} keyOf={({ id }) => id} sort={byState} />
       )}
-    </Loaded>
+    </>
   )
 }
 

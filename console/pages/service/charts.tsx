@@ -13,7 +13,7 @@ const everyMs = 20_000
 export function ChartsPage() {
   const [minutes, pick] = useRange(allRanges)
   const input = { query: { minutes } }
-  const { data, error, isPending } = useAnswer(getCharts, input, everyMs)
+  const { data, error, isPending } = useAnswer(getCharts, input, { everyMs })
   return (
     <Page title="Charts" actions={<TeachPage operation={getCharts} input={input} />}>
       <RangePicker ranges={allRanges} minutes={minutes} onPick={pick} />

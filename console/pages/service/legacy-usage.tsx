@@ -36,7 +36,7 @@ const columns: readonly Column<LegacyUsage>[] = [
 ]
 
 export function LegacyUsagePage() {
-  const { data, error, isPending } = useAnswer(getLegacyUsage, {}, everyMs)
+  const { data, error, isPending } = useAnswer(getLegacyUsage, {}, { everyMs })
   return (
     <TablePage
       title="Legacy usage"

@@ -21,7 +21,7 @@ const lastOf = ({ series }: Charts, name: string): Values =>
   series.find((each) => each.name === name)?.values.slice(-steps) ?? []
 
 export function Times() {
-  const { data, error } = useAnswer(getCharts, { query: { minutes } }, everyMs)
+  const { data, error } = useAnswer(getCharts, { query: { minutes } }, { everyMs })
   const shown = data && rows.map(([label, p50, p95]) => ({ label, p50: lastOf(data, p50), p95: lastOf(data, p95) }))
   const hours = data ? (steps * data.stepSeconds) / 3_600 : 0
   return (
@@ -63,7 +63,7 @@ function Bars({ label, p50, p95 }: { readonly label: string; readonly p50: Value
     values.map((value, index) => {
       if (value === null) return null
       const height = Math.max(1, (highPx * value) / most)
-      // biome-ignore lint/suspicious/noArrayIndexKey: its place is what it is
+      // biome-ignore lint/suspicious/noArrayIndexKey: a bar is identified by its position
       return <rect key={index} className={kind} x={index * 4} width={3} y={highPx - height} height={height} />
     })
   return (

@@ -1,8 +1,7 @@
 // Usage by day and owner over a range of days, with CSV export.
-import { useEffect, useState } from 'react'
 import { listUsage, type Usage as Row } from '../../../src/api/service/usage.ts'
 import { usageCsv } from '../../../src/api/service/usage-csv.ts'
-import { callOperation, noticeRefusal } from '../../api/calls.ts'
+import { callOperation, usePolled } from '../../api/calls.ts'
 import type { Snapshot } from '../../api/live-list.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { saveFile } from '../../api/save-file.ts'
@@ -96,26 +95,12 @@ export function UsagePage() {
   )
 }
 
-/** Usage has no watch, so it is fetched when the page opens and when the namespaces or days change. */
 function useUsage(namespaces: readonly string[], query: Readonly<Record<string, string>>): Snapshot<Row> {
-  const key = JSON.stringify([namespaces, query])
-  const [found, setFound] = useState<Snapshot<Row> & { readonly key: string }>()
-  useEffect(() => {
-    const [names, wanted] = JSON.parse(key) as [string[], Record<string, string>]
-    const stop = new AbortController()
-    const { signal } = stop
-    const calls = names.map((namespace) => callOperation(listUsage, { params: { namespace }, query: wanted, signal }))
-    Promise.all(calls).then(
-      (answers) => setFound({ key, items: answers.flatMap(({ items }) => items), isLoaded: true, error: undefined }),
-      (error: unknown) => {
-        if (signal.aborted) return
-        noticeRefusal(error)
-        setFound({ key, items: none, isLoaded: false, error })
-      },
-    )
-    return () => stop.abort()
-  }, [key])
-  return found?.key === key ? found : { items: none, isLoaded: false, error: undefined }
+  const { data, error } = usePolled(JSON.stringify([namespaces, query]), async (signal) => {
+    const ask = (namespace: string) => callOperation(listUsage, { params: { namespace }, query, signal })
+    return (await Promise.all(namespaces.map(ask))).flatMap(({ items }) => items)
+  })
+  return { items: data ?? none, isLoaded: data !== undefined, error }
 }
 
 const none: readonly Row[] = []

@@ -166,7 +166,7 @@ function Notices({ vm }: { readonly vm: Vm }) {
 const verdictsEveryMs = 10_000
 
 function WhyPending({ vm: { namespace, name }, reason }: { readonly vm: Vm; readonly reason: string }) {
-  const { data } = useAnswer(getVm, { params: { namespace, vm: name } }, verdictsEveryMs)
+  const { data } = useAnswer(getVm, { params: { namespace, vm: name } }, { everyMs: verdictsEveryMs })
   return (
     <Note tone="warn">
       <b>Why this VM is pending</b>
@@ -298,7 +298,7 @@ function Follow({ vm: { namespace, name } }: { readonly vm: Vm }) {
     follow().catch((failure: unknown) => signal.aborted || setError(failure))
     return () => stop.abort()
   }, [namespace, name])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: follows what is written
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls down when text is added
   useEffect(() => {
     const pre = box.current
     if (pre) pre.scrollTop = pre.scrollHeight
@@ -306,7 +306,7 @@ function Follow({ vm: { namespace, name } }: { readonly vm: Vm }) {
   return (
     <>
       <ErrorNote error={error} />
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it */}
       <pre ref={box} className="code log" role="log" aria-label="Serial console" tabIndex={0}>
         {text === '' ? 'No output yet' : text}
       </pre>

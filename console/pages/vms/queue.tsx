@@ -12,7 +12,7 @@ const everyMs = 5_000
 const shown = 10
 
 export function QueueCard({ namespace }: { readonly namespace: string }) {
-  const { data } = useAnswer(listQueue, { params: { namespace } }, everyMs)
+  const { data } = useAnswer(listQueue, { params: { namespace } }, { everyMs })
   const items = data?.items ?? []
   if (items.length === 0) return null
   return (

@@ -65,7 +65,7 @@ function Resizer({ edge: { title, leftPx, px }, isStop, onPx, ...handlers }: Res
     if (begun.current) onPx(begun.current.px + clientX - begun.current.x)
   }
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a rule is no edge that can be moved
+    // biome-ignore lint/a11y/useSemanticElements: an hr cannot be focused and moved
     <span
       className="resizer"
       role="separator"

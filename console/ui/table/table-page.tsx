@@ -177,7 +177,7 @@ const skeletonRows = 8
 const SkeletonRows = () => (
   <div className="table-box skeleton skeleton-rows" role="status" aria-label="Loading…">
     {Array.from({ length: skeletonRows }, (_, index) => (
-      // biome-ignore lint/suspicious/noArrayIndexKey: they are all alike
+      // biome-ignore lint/suspicious/noArrayIndexKey: placeholder rows are identical
       <i key={index} />
     ))}
   </div>
