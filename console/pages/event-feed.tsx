@@ -1,7 +1,7 @@
 // The recent events of one object, newest first.
 import { type Event, listEvents } from '../../src/api/service/events.ts'
 import { useLive } from '../api/live.ts'
-import { Loading } from '../ui/page.tsx'
+import { Card, Loading } from '../ui/page.tsx'
 import { Time } from '../ui/time.tsx'
 import { isOwn } from './own-events.ts'
 
@@ -14,7 +14,7 @@ interface Props {
   readonly since?: string
   /** For kinds without a uid: the event reason that ended the earlier object of the same name. */
   readonly endedBy?: string
-  readonly empty: string
+  readonly title?: string
 }
 
 const shownEvents = 20
@@ -25,14 +25,18 @@ export const newestFirst = (events: readonly Event[]): readonly Event[] =>
 /** Plain comparison, because Intl.Collator is slow for thousands of events. */
 const later = (a: string, b: string): number => (a < b ? 1 : a > b ? -1 : 0)
 
-export function EventFeed({ namespaces, kinds, name, uid, since = '', endedBy, empty }: Props) {
+export function EventsCard({ namespaces, kinds, name, uid, since = '', endedBy, title = 'Events' }: Props) {
   const { items, isLoaded } = useLive(listEvents, namespaces, `involved.name=${name}`)
   const mine = newestFirst(items.filter((event) => kinds.includes(event.involved.kind) && isOwn(event, uid, since)))
   const end = mine.findIndex(({ reason }) => reason === endedBy)
-  return isLoaded ? (
-    <Feed events={mine.slice(0, end < 0 ? shownEvents : Math.min(end, shownEvents))} empty={empty} />
-  ) : (
-    <Loading />
+  return (
+    <Card title={title}>
+      {isLoaded ? (
+        <Feed events={mine.slice(0, end < 0 ? shownEvents : Math.min(end, shownEvents))} empty="No events" />
+      ) : (
+        <Loading />
+      )}
+    </Card>
   )
 }
 

@@ -17,7 +17,7 @@ import { parseAccounts, parseNames } from './access/subjects.ts'
 import {
   allRanges,
   dayRanges,
-  formatFor,
+  formats,
   latestOf,
   rangeFrom,
   rangeOf,
@@ -490,10 +490,7 @@ describe('figures', () => {
     assert.deepEqual([span(5), span(600), span(7_200), span(400_000)], ['5 s', '10 min', '2 h', '5 d'])
     assert.equal(ago('2026-01-01T00:00:00Z', Date.parse('2026-01-01T00:01:00Z')), '60 s ago')
     assert.equal(ago('2026-01-01T00:10:00Z', Date.parse('2026-01-01T00:00:00Z')), 'in 10 min')
-    assert.deepEqual(
-      [formatFor('s')(0.0123), formatFor('s')(2.5), formatFor('B/s')(2_048)],
-      ['12 ms', '2.5 s', '2 KiB/s'],
-    )
+    assert.deepEqual([formats.s(0.0123), formats.s(2.5), formats['B/s'](2_048)], ['12 ms', '2.5 s', '2 KiB/s'])
     assert.deepEqual([0, 0.0000894, 0.001, 0.34, 0.9996, 9.94, 9.96, 59.6, 72, 120, 11_100, 7_200].map(took), [
       '0 s',
       '< 1 ms',
@@ -509,10 +506,7 @@ describe('figures', () => {
       '2 h',
     ])
     assert.deepEqual([latestOf([1, 2, null]), latestOf([null])], [2, undefined])
-    assert.deepEqual(
-      [formatFor('%')(0.123), formatFor('%')(99.96), formatFor('B')(2_048)],
-      ['0.12 %', '100 %', '2 KiB'],
-    )
+    assert.deepEqual([formats['%'](0.123), formats['%'](99.96), formats.B(2_048)], ['0.12 %', '100 %', '2 KiB'])
     assert.deepEqual([rangeOf([null, 3, 1]), rangeOf([null])], [{ low: 1, high: 3 }, undefined])
     assert.deepEqual(
       [rangeFrom('6h', allRanges), rangeFrom('7d', dayRanges), rangeFrom(null, allRanges)],

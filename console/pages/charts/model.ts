@@ -5,15 +5,13 @@ import { took } from '../../ui/time-words.ts'
 
 export type Unit = '1' | 's' | 'B/s' | 'B' | '%'
 
-const formats: Readonly<Record<Unit, (value: number) => string>> = {
+export const formats: Readonly<Record<Unit, (value: number) => string>> = {
   '1': (value) => (Number.isInteger(value) ? String(value) : value.toFixed(1)),
   s: took,
   'B/s': rateText,
   B: sizeText,
   '%': (value) => `${Number(value.toPrecision(value < 10 ? 2 : 3))} %`,
 }
-
-export const formatFor = (unit: Unit): ((value: number) => string) => formats[unit]
 
 export const latestOf = (values: readonly (number | null)[]): number | undefined =>
   values.findLast((value) => value !== null) ?? undefined

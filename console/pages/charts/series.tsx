@@ -1,7 +1,7 @@
 // A card with a chart for each series, and a summary for screen readers.
 import { useIsDark } from '../../theme.ts'
 import { Card } from '../../ui/page.tsx'
-import { formatFor, latestOf, rangeOf, timesOf, type Unit } from './model.ts'
+import { formats, latestOf, rangeOf, timesOf, type Unit } from './model.ts'
 import { Plot } from './plot.tsx'
 
 const titles = {
@@ -48,7 +48,7 @@ export function AllSeries({ answer }: { readonly answer: SeriesAnswer }) {
 
 function One({ series, stepSeconds }: { readonly series: Series; readonly stepSeconds: number }) {
   const { name, unit, values } = series
-  const format = formatFor(unit)
+  const format = formats[unit]
   const latest = latestOf(values)
   const title = titles[name] ?? name
   const range = rangeOf(values)

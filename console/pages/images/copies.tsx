@@ -11,14 +11,6 @@ import { count } from '../../ui/sizes.ts'
 import { State } from '../../ui/state.tsx'
 import { imagePath, nodePath } from '../paths.ts'
 
-const cacheStates = {
-  Pending: 'Pending',
-  Fetching: 'Downloading',
-  Ready: 'Ready',
-  Failed: 'Failed',
-  Removing: 'Removing',
-}
-
 type Copy = NodeCache['copies'][number]
 interface CopyView {
   readonly name: string
@@ -77,8 +69,10 @@ export function CopiesOnNode({ namespace, name }: { readonly namespace: string; 
   return <Copies isLoaded={isLoaded} shown={shown} empty="No cached images" />
 }
 
-const stateWords = (state: Copy['state'], percent: number | undefined): string =>
-  percent === undefined ? cacheStates[state] : `${cacheStates[state]} ${percent}%`
+const stateText = ({ state, progress }: Copy): string => {
+  const word = state === 'Fetching' ? 'Downloading' : state
+  return progress ? `${word} ${progress.percent}%` : word
+}
 
 interface Props {
   readonly isLoaded: boolean
@@ -91,15 +85,15 @@ function Copies({ isLoaded, shown, empty }: Props) {
   if (shown.length === 0) return <p className="muted">{empty}</p>
   return (
     <ul className="feed">
-      {shown.map(({ name, path, copy: { state, progress, pinned, spaceUsed, errorMessage } }) => (
+      {shown.map(({ name, path, copy }) => (
         <li key={name}>
           <span className="line">
             <Link href={path}>{name}</Link>
-            <State tone={tones[state]} word={stateWords(state, progress?.percent)} />
-            {pinned && <span className="tag">Pinned</span>}
+            <State tone={tones[copy.state]} word={stateText(copy)} />
+            {copy.pinned && <span className="tag">Pinned</span>}
           </span>
-          <span className="muted tabular">{spaceUsed && longSize(spaceUsed)}</span>
-          {errorMessage !== undefined && <span className="small muted">{errorMessage}</span>}
+          <span className="muted tabular">{copy.spaceUsed && longSize(copy.spaceUsed)}</span>
+          {copy.errorMessage !== undefined && <span className="small muted">{copy.errorMessage}</span>}
         </li>
       ))}
     </ul>

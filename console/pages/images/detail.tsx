@@ -11,7 +11,7 @@ import { Card, Facts, Note } from '../../ui/page.tsx'
 import { Bar } from '../../ui/state.tsx'
 import { Time } from '../../ui/time.tsx'
 import { DetailPage } from '../detail-page.tsx'
-import { EventFeed } from '../event-feed.tsx'
+import { EventsCard } from '../event-feed.tsx'
 import { VmLink } from '../links.tsx'
 import type { Named } from '../paths.ts'
 import { imageItems } from './actions.tsx'
@@ -61,15 +61,13 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
               <Card title="Next">
                 <NextActions items={items} />
               </Card>
-              <Card title="History">
-                <EventFeed
-                  namespaces={shown}
-                  kinds={[kind.eventKind]}
-                  name={name}
-                  endedBy={kind.deleted}
-                  empty="No events"
-                />
-              </Card>
+              <EventsCard
+                title="History"
+                namespaces={shown}
+                kinds={[kind.eventKind]}
+                name={name}
+                endedBy={kind.deleted}
+              />
             </div>
             <div className="stack">
               <Card title="Details">

@@ -4,15 +4,6 @@ import { bytesAddedBy, type LineageRow } from '../../../src/client/image-lineage
 import { sizeText } from '../../../src/rules/sizes.ts'
 import { imagePath } from '../paths.ts'
 
-const sourceText = (type: 'local' | 'remote' | 'vm' | 'generated' | 'userUpload', source: string) =>
-  ({
-    local: 'Local',
-    remote: `Pulled from ${source}`,
-    vm: `Saved from VM ${source}`,
-    generated: 'Empty disk',
-    userUpload: 'Uploaded',
-  })[type]
-
 export const sourceWords = {
   local: 'Local',
   remote: 'Pulled',
@@ -38,7 +29,14 @@ export function branchesOf(rows: readonly LineageRow<Image>[]): readonly Branch[
 export function originOf({ name, image }: LineageRow<Image>): string {
   if (!image) return name.includes('/') ? 'In a registry' : 'Deleted or renamed'
   const { parent, source, sourceType } = image
-  if (!parent) return source === '' || sourceType === 'local' ? sourceWords[sourceType] : sourceText(sourceType, source)
+  if (!parent) {
+    if (source === '') return sourceWords[sourceType]
+    return sourceType === 'remote'
+      ? `Pulled from ${source}`
+      : sourceType === 'vm'
+        ? `Saved from VM ${source}`
+        : sourceWords[sourceType]
+  }
   const from = parent.vm === undefined ? 'Copy' : `Saved from VM ${parent.vm}`
   return sourceType === 'vm' && parent.vm === undefined
     ? 'Saved from VM'

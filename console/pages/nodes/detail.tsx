@@ -6,7 +6,7 @@ import { architectures } from '../../ui/architectures.ts'
 import { Card, Facts, Loading, Note, Tags } from '../../ui/page.tsx'
 import { Time } from '../../ui/time.tsx'
 import { DetailPage } from '../detail-page.tsx'
-import { EventFeed } from '../event-feed.tsx'
+import { EventsCard } from '../event-feed.tsx'
 import { CopiesOnNode } from '../images/copies.tsx'
 import type { Named } from '../paths.ts'
 import { nodeItems } from './actions.tsx'
@@ -49,16 +49,13 @@ export const NodeDetail = ({ namespace, name }: Named) => (
             <CopiesOnNode namespace={namespace} name={name} />
           </Card>
         </div>
-        <Card title="Events">
-          <EventFeed
-            namespaces={[namespace]}
-            kinds={['nodes', 'agent']}
-            name={name}
-            uid={node.uid}
-            since={node.createdAt}
-            empty="No events"
-          />
-        </Card>
+        <EventsCard
+          namespaces={[namespace]}
+          kinds={['nodes', 'agent']}
+          name={name}
+          uid={node.uid}
+          since={node.createdAt}
+        />
       </>
     )}
   </DetailPage>

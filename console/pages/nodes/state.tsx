@@ -5,14 +5,8 @@ import { count } from '../../ui/sizes.ts'
 import { Bar, State, type Tone } from '../../ui/state.tsx'
 import { capacityOf } from './model.ts'
 
-const titles = { cores: 'Cores', memory: 'Memory', vms: 'VMs', disk: 'Disk free', tags: 'Tags', seen: 'Last seen' }
-
-const usedText = {
-  cores: (used: string, whole: string) => `${used} of ${whole} used`,
-  memory: (used: string, whole: string) => `${used} of ${whole} GiB used`,
-}
-
-const kinds = ['cores', 'memory'] as const
+const titles = { cores: 'Cores', memory: 'Memory' }
+const units = { cores: '', memory: ' GiB' }
 
 const stateOf = ({ phase, cordoned }: Node): readonly [tone: Tone, word: string] => {
   if (phase !== 'READY') return ['bad', 'Not ready']
@@ -28,13 +22,13 @@ export function NodeState({ node }: { readonly node: Node }) {
 
 interface MeterProps {
   readonly node: Node
-  readonly kind: (typeof kinds)[number]
+  readonly kind: keyof typeof titles
   readonly children: (used: string) => ReactNode
 }
 
 export function Meter({ node, kind, children }: MeterProps) {
   const { used, whole, text } = capacityOf(node)[kind]
-  const said = usedText[kind](...text)
+  const said = `${text[0]} of ${text[1]}${units[kind]} used`
   return (
     <div className="measure">
       {children(said)}
@@ -45,7 +39,7 @@ export function Meter({ node, kind, children }: MeterProps) {
 
 export const NodeCapacity = ({ node, size = '' }: { readonly node: Node; readonly size?: '' | 'small' }) => (
   <>
-    {kinds.map((kind) => (
+    {(['cores', 'memory'] as const).map((kind) => (
       <Meter key={kind} node={node} kind={kind}>
         {(used) => (
           <div className={`spread ${size}`}>

@@ -6,7 +6,7 @@ import { Card, Facts, Note } from '../../ui/page.tsx'
 import { State } from '../../ui/state.tsx'
 import { Time } from '../../ui/time.tsx'
 import { DetailPage } from '../detail-page.tsx'
-import { EventFeed } from '../event-feed.tsx'
+import { EventsCard } from '../event-feed.tsx'
 import type { Named } from '../paths.ts'
 import { poolItems } from './actions.tsx'
 import { Counts } from './family.tsx'
@@ -66,9 +66,7 @@ export const PoolDetail = ({ namespace, name }: Named) => (
             />
           </Card>
         </div>
-        <Card title="Events">
-          <EventFeed namespaces={[namespace]} kinds={['pools']} name={name} since={pool.createdAt} empty="No events" />
-        </Card>
+        <EventsCard namespaces={[namespace]} kinds={['pools']} name={name} since={pool.createdAt} />
       </>
     )}
   </DetailPage>

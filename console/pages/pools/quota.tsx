@@ -11,7 +11,7 @@ import { type Column, Table } from '../../ui/table/table.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
 import { type Acting, useActing } from '../acting.ts'
-import { EventFeed } from '../event-feed.tsx'
+import { EventsCard } from '../event-feed.tsx'
 import { amountText, limitsBody, limitsOf, quotaNames, quotaState, usedText } from './quota-model.ts'
 
 const limitLabels = {
@@ -57,9 +57,7 @@ export function QuotaPage() {
       <p className="muted">{`Limits for all VMs in ${main} together. A VM over the quota waits; running VMs are never stopped.`}</p>
       {quota === undefined && <ErrorNote error={error} />}
       {quota ? <QuotaView quota={quota} /> : error === undefined && <Loading />}
-      <Card title="Events">
-        <EventFeed namespaces={[main]} kinds={['namespaces']} name={main} empty="No events" />
-      </Card>
+      <EventsCard namespaces={[main]} kinds={['namespaces']} name={main} />
     </Page>
   )
 }

@@ -14,7 +14,7 @@ import { type Column, Table, timeColumn } from '../../ui/table/table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { took } from '../../ui/time-words.ts'
 import { DetailPage } from '../detail-page.tsx'
-import { EventFeed } from '../event-feed.tsx'
+import { EventsCard } from '../event-feed.tsx'
 import { type Named, vmPath } from '../paths.ts'
 import { Counts } from '../pools/family.tsx'
 import { runnerPoolItems } from './actions.tsx'
@@ -75,15 +75,7 @@ export const RunnerPoolDetail = ({ namespace, name }: Named) => (
             <Settings pool={pool} />
           </Card>
         </div>
-        <Card title="Events">
-          <EventFeed
-            namespaces={[namespace]}
-            kinds={['runner-pools']}
-            name={name}
-            since={pool.createdAt}
-            empty="No events"
-          />
-        </Card>
+        <EventsCard namespaces={[namespace]} kinds={['runner-pools']} name={name} since={pool.createdAt} />
       </>
     )}
   </DetailPage>

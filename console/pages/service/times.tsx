@@ -4,7 +4,7 @@ import { type Charts, getCharts } from '../../../src/api/service/charts.ts'
 import { useAnswer } from '../../api/calls.ts'
 import { Card, ErrorNote } from '../../ui/page.tsx'
 import { count } from '../../ui/sizes.ts'
-import { formatFor, latestOf } from '../charts/model.ts'
+import { formats, latestOf } from '../charts/model.ts'
 
 /** Requests for more than a day return 15-minute values; the page shows the last ones. */
 const minutes = 1_455
@@ -51,7 +51,7 @@ export function Times() {
 
 function textOf(p50: Values, p95: Values): string {
   const [middle, high] = [latestOf(p50), latestOf(p95)]
-  const format = formatFor('s')
+  const format = formats.s
   return middle === undefined || high === undefined ? 'None' : `p50 ${format(middle)}, p95 ${format(high)}`
 }
 

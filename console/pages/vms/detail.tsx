@@ -18,7 +18,7 @@ import { Card, ErrorNote, Facts, Loading, Note, Tags } from '../../ui/page.tsx'
 import { Bar, State } from '../../ui/state.tsx'
 import { Time } from '../../ui/time.tsx'
 import { DetailPage } from '../detail-page.tsx'
-import { EventFeed } from '../event-feed.tsx'
+import { EventsCard } from '../event-feed.tsx'
 import { ImageState } from '../images/state.tsx'
 import { imagePath, type Named, nodePath, vmPath } from '../paths.ts'
 import { vmItems } from './actions.tsx'
@@ -110,16 +110,7 @@ export function VmDetail({ namespace, name }: Named) {
                 </Card>
               )}
               <Results vm={vm} />
-              <Card title="Events">
-                <EventFeed
-                  namespaces={[namespace]}
-                  kinds={['vms']}
-                  name={name}
-                  uid={vm.uid}
-                  since={vm.deployDate}
-                  empty="No events"
-                />
-              </Card>
+              <EventsCard namespaces={[namespace]} kinds={['vms']} name={name} uid={vm.uid} since={vm.deployDate} />
             </div>
             <Card title="Serial console">
               <VmLog key={`${vm.uid} ${vm.powerState}`} vm={vm} />

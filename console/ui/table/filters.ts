@@ -74,28 +74,12 @@ interface Order<T> {
   readonly keyOf: (row: T) => string
 }
 
-interface SortKey {
-  readonly value: string | number
-  readonly name: string
-}
-
-/**
- * Sorts rows. `known` caches the sort key of each row across calls with the same `by` and `keyOf`, so that 10,000 rows
- * are sorted in about 10 ms.
- */
-export function inOrder<T extends object>(
-  rows: readonly T[],
-  { by, isDown, keyOf }: Order<T>,
-  known = new WeakMap<T, SortKey>(),
-): readonly T[] {
+export function inOrder<T>(rows: readonly T[], { by, isDown, keyOf }: Order<T>): readonly T[] {
   const sign = isDown ? -1 : 1
+  // Each key is computed once rather than in every comparison: a table can have 10,000 rows.
   const keyed = rows.map((row) => {
-    const before = known.get(row)
-    if (before) return { row, ...before }
     const value = by(row)
-    const key = { value: typeof value === 'string' ? natural(value) : value, name: natural(keyOf(row)) }
-    known.set(row, key)
-    return { row, ...key }
+    return { row, value: typeof value === 'string' ? natural(value) : value, name: natural(keyOf(row)) }
   })
   return keyed.sort((a, b) => sign * compare(a.value, b.value) || compare(a.name, b.name)).map(({ row }) => row)
 }

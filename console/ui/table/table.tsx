@@ -67,12 +67,7 @@ export function Table<T extends object>({
   const titles = columns.flatMap(({ title, by }) => (by ? [title] : []))
   const { column: sortedBy, isDown } = sortFrom(params.get('sort'), titles, first)
   const by = columns.find(({ title }) => title === sortedBy)?.by
-  // biome-ignore lint/correctness/useExhaustiveDependencies: other keys when a table is sorted by something else
-  const sortKeys = useMemo(() => new WeakMap(), [by, keyOf])
-  const sorted = useMemo(
-    () => (by ? inOrder(rows, { by, isDown, keyOf }, sortKeys) : rows),
-    [rows, by, isDown, keyOf, sortKeys],
-  )
+  const sorted = useMemo(() => (by ? inOrder(rows, { by, isDown, keyOf }) : rows), [rows, by, isDown, keyOf])
   const sortBy = (column: string): void => {
     const next = sortText({ column, isDown: column === sortedBy && !isDown })
     change({ sort: next === sortText(first) ? undefined : next })
