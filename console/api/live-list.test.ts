@@ -11,7 +11,7 @@ interface Item {
 const added = (name: string, value = 0): WatchEvent<Item> => ({ type: 'ADDED', object: { name, value } })
 const bookmark: WatchEvent<Item> = { type: 'BOOKMARK', object: { resourceVersion: '1' } }
 
-/** A watch whose events a test hands out one after the other. */
+/** A watch whose events the test sends one at a time. */
 function rig() {
   let push: (event: WatchEvent<Item> | Error) => void = () => undefined
   const begun: (() => void)[] = []
@@ -59,7 +59,7 @@ function rig() {
 }
 
 describe('live lists', () => {
-  it('a live list shows nothing until all items have come, then everything at once', async () => {
+  it('a live list is empty until the initial list is complete', async () => {
     const { list, send, names, notices } = rig()
     list.start()
     await send(added('a'), added('b'))
@@ -85,7 +85,7 @@ describe('live lists', () => {
     list.stop()
   })
 
-  it('a live list keeps its items while it is filled again, then drops those that were deleted meanwhile', async () => {
+  it('a live list keeps its items while it is refilled, then drops the deleted ones', async () => {
     const { list, send, names, restarted } = rig()
     list.start()
     await send(added('a'), added('b'), bookmark)
@@ -102,7 +102,7 @@ describe('live lists', () => {
     list.stop()
   })
 
-  it('a live list gives the same snapshot until something changes', async () => {
+  it('a live list returns the same snapshot until something changes', async () => {
     const { list, send } = rig()
     list.start()
     await send(added('a'), bookmark)

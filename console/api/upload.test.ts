@@ -1,4 +1,4 @@
-// Uploads against a scripted server: every byte once and in order, also when connections are lost.
+// Uploads against a scripted server: every byte arrives once and in order, even if connections are lost.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { pieceBytes, type UploadProgress, upload } from './upload.ts'
@@ -18,7 +18,7 @@ function service(size: number, options: { there?: number; cuts?: readonly number
     send: async (from: number, to: number) => {
       assert.equal(from, there)
       sent.push([from, to])
-      // A cut in the middle: a part of the piece has arrived all the same.
+      // The connection is lost after a part of the chunk has arrived.
       if (cuts.has(++calls)) {
         there = Math.min(to, from + (options.kept ?? 0))
         throw cut
@@ -43,7 +43,7 @@ function service(size: number, options: { there?: number; cuts?: readonly number
 }
 
 describe('uploads', () => {
-  it('an upload sends the file in pieces and reports its progress', async () => {
+  it('an upload sends the file in chunks and reports its progress', async () => {
     const size = 2 * pieceBytes + 5
     const { run, sent, told } = service(size)
     assert.equal(await run(), 'image')
@@ -56,21 +56,21 @@ describe('uploads', () => {
     assert.ok((told.at(-1)?.bytesPerSecond ?? 0) > 0)
   })
 
-  it('an upload resumes after a cut connection from what has arrived', async () => {
+  it('an upload resumes after a lost connection from the offset of the server', async () => {
     const { run, sent, told } = service(2 * pieceBytes, { cuts: [2], kept: 1_000 })
     assert.equal(await run(), 'image')
     assert.deepEqual(sent[2], [pieceBytes + 1_000, 2 * pieceBytes])
     assert.ok(told.some(({ phase }) => phase === 'waiting'))
   })
 
-  it('an upload resumes what another page has begun', async () => {
+  it('an upload resumes one that another page started', async () => {
     const { run, sent, told } = service(pieceBytes, { there: 4_096 })
     await run()
     assert.deepEqual(sent, [[4_096, pieceBytes]])
     assert.equal(told[0]?.resumedAt, 4_096)
   })
 
-  it('an upload gives up when it is refused or aborted', async () => {
+  it('an upload ends when it is refused or aborted', async () => {
     const { steps } = service(10)
     const send = () => Promise.reject(refused)
     await assert.rejects(

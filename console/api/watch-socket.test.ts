@@ -22,7 +22,7 @@ const event = (id: number | undefined, type: string, version: string) => ({
   object: { resourceVersion: version },
 })
 
-/** A service that answers each request of a watch with what `reply` does. */
+/** A service that handles each watch request with `reply`. */
 async function startPeer(reply: (asked: Asked, socket: Peer, say: (message: unknown) => void) => void) {
   const asked: Asked[] = []
   let connections = 0
@@ -45,7 +45,7 @@ async function startPeer(reply: (asked: Asked, socket: Peer, say: (message: unkn
     asked,
     states,
     connections: () => connections,
-    /** The events of a list until there are so many, or the failure. */
+    /** The first events of a list, or the error. */
     watched: async (namespace: string, stopAt: number, resourceVersion?: string) => {
       const controller = new AbortController()
       const events: string[] = []
@@ -64,7 +64,7 @@ async function startPeer(reply: (asked: Asked, socket: Peer, say: (message: unkn
 }
 
 describe('watches over one WebSocket', () => {
-  it('watches of several lists share one WebSocket, and each gets its own events', async () => {
+  it('watches of several lists share one WebSocket, and each receives only its events', async () => {
     await using peer = await startPeer(({ watch: id, path }, _, say) => {
       if (id !== undefined) say([event(id, 'ADDED', path?.includes('svc-a') ? '1' : '2'), event(id, 'BOOKMARK', '9')])
     })
@@ -76,7 +76,7 @@ describe('watches over one WebSocket', () => {
     assert.equal(peer.connections(), 1)
   })
 
-  it('a watch is asked for by path and query below the service, and given up when it is aborted', async () => {
+  it('a watch is requested with its path and query, and cancelled when it is aborted', async () => {
     const givenUp = Promise.withResolvers<void>()
     await using peer = await startPeer(({ watch: id, unwatch }, _, say) => {
       if (unwatch !== undefined) givenUp.resolve()
@@ -94,7 +94,7 @@ describe('watches over one WebSocket', () => {
     ])
   })
 
-  it('a watch whose WebSocket is cut resumes on a new one from the last version', async () => {
+  it('a watch whose WebSocket is closed resumes on a new one from the last version', async () => {
     await using peer = await startPeer(({ watch: id, query }, socket, say) => {
       if (id === undefined) return
       if (query?.resourceVersion === '7') {
@@ -108,7 +108,7 @@ describe('watches over one WebSocket', () => {
     assert.deepEqual(peer.states.slice(0, 3), ['open', 'closed', 'open'])
   })
 
-  it('a watch from a version that is too old throws Expired, and the others go on', async () => {
+  it('a watch from a version that is too old throws Expired; others continue', async () => {
     await using peer = await startPeer(({ watch: id, query }, _, say) => {
       if (id === undefined) return
       const expired = { kind: 'Status', message: 'too old', reason: 'Expired', code: 410 }
@@ -121,7 +121,7 @@ describe('watches over one WebSocket', () => {
     assert.equal(peer.connections(), 1)
   })
 
-  it('messages that hold no event of a watch are left out', async () => {
+  it('messages without an event of a watch are ignored', async () => {
     await using peer = await startPeer(({ watch: id }, socket, say) => {
       if (id === undefined) return
       for (const text of ['', 'x', 'null', '[]', '[1]', '{"type":"ADDED"}', '{"watch":99,"type":"ADDED"}'])

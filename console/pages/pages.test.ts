@@ -70,7 +70,7 @@ describe('the overview of a fleet', () => {
     conditions: [{ type: 'Scheduled', status: 'False', reason: 'NoNode', message, at: deployDate }],
   })
 
-  it('the overview of a fleet names what failed, and counts what failed often', () => {
+  it('the overview lists a few failures individually and many as a count', () => {
     assert.deepEqual(concernsOf({ ...calm, vms: [vm], nodes: [node] }, nowMs), [])
     const lost = { ...node, name: 'mac-7', phase: 'NOT READY', lastSeenAt: '2026-11-17T11:00:00Z' } as const
     const failed = Array.from({ length: 4 }, (_, index) => ({ ...vm, name: `vm-${index}`, powerState: 'failed' }) as Vm)
@@ -85,7 +85,7 @@ describe('the overview of a fleet', () => {
     assert.equal(concerns[0]?.since, '2026-11-17T11:00:00Z')
   })
 
-  it('the overview of a fleet says by reason which VMs have waited for a minute, and which pools lack VMs', () => {
+  it('the overview groups VMs pending for a minute by reason, and lists pools that lack VMs', () => {
     const pool = operations.getPool.example.response as unknown as Pool
     const vms = [
       waits('a', '2026-11-17T11:50:00Z', 'No node has 12 cores'),
@@ -105,7 +105,7 @@ describe('the overview of a fleet', () => {
     )
   })
 
-  it('the overview of a fleet speaks of disks that are nearly full, and of a certificate that somebody has to renew', () => {
+  it('the overview warns of disks that are nearly full and of a certificate that expires soon', () => {
     const told = (part: object): unknown[] =>
       concernsOf({ ...calm, ...part }, nowMs).map(({ text, tone }) => [text, tone])
     assert.deepEqual(told({ nodes: [{ ...node, name: 'mac-1', diskFreeGb: 12 }, { ...node, diskFreeGb: 20 }, node] }), [
@@ -121,7 +121,7 @@ describe('the overview of a fleet', () => {
     assert.deepEqual(certificate('2026-11-17T11:00:00Z', true), [])
   })
 
-  it('the overview of a fleet adds up what is free where VMs can go, and names the largest that fits', () => {
+  it('the overview sums the free capacity of schedulable nodes and names the largest VM that fits', () => {
     const mac = (part: Partial<Node>): Node => ({
       ...node,
       vms: [],
@@ -175,14 +175,14 @@ describe('the finder', () => {
   const entries = ['web-10', 'web-2', 'web', 'api-web', 'Überall'].map((name) => entry(name)).concat(entry('ci', 'web'))
   const names = (typed: string): string[] => find(entries, typed).map(({ name }) => name)
 
-  it('the finder shows the exact name first, then names that begin with it, then others', () => {
+  it('the finder ranks exact names first, then prefixes, then other matches', () => {
     assert.deepEqual(names('WEB'), ['web', 'web-2', 'web-10', 'api-web', 'ci'])
     assert.deepEqual(names('vm api'), ['api-web'])
     assert.deepEqual(names('über'), ['Überall'])
     assert.deepEqual(names('nothing'), [])
   })
 
-  it('the finder shows actions and pages in their order before anything is typed, and never too many', () => {
+  it('the finder lists a limited number of actions and pages before anything is typed', () => {
     assert.deepEqual(names(' ')[0], 'web-10')
     assert.equal(
       find(
@@ -206,7 +206,7 @@ describe('the finder', () => {
   ]
   const actions = (typed: string, here = '/') => findAll(fleet, typed, here).map(({ name }) => name)
 
-  it('the finder reads words as an action and what it is done to, in either order', () => {
+  it('the finder matches an action and its object in either order', () => {
     assert.deepEqual(actions('stop build'), ['Stop: build', 'Stop: build-2'])
     assert.deepEqual(actions('build-2 sta'), ['Start: build-2'])
     assert.deepEqual(actions('save the build'), ['Save as image: build'])
@@ -217,10 +217,10 @@ describe('the finder', () => {
     assert.deepEqual([refused?.detail, refused?.item?.reason], ['Not running', 'Not running'])
   })
 
-  it('the finder offers what can be done to what the page is about', () => {
+  it('the finder offers the actions of the object whose page is open', () => {
     assert.deepEqual(actions('', '/build').slice(0, 3), ['Stop: build', 'Save as image: build', 'web-10'])
     assert.deepEqual(actions('st', '/build'), ['Stop: build', 'Start: build'])
-    // Names come first where they fit better.
+    // A better match of a name ranks above an action.
     assert.equal(actions('web', '/build')[0], 'web')
   })
 })
@@ -237,7 +237,7 @@ describe('pools', () => {
     assert.equal(hitPercent({ ...pool, hits: 3, misses: 1 }), 75)
   })
 
-  it('the form of a pool sends what differs, and nothing that is no schedule', () => {
+  it('the form of a pool sends only changed settings and rejects invalid schedules', () => {
     const before = formOf(pool)
     assert.deepEqual(poolSettings(before, before), {})
     assert.deepEqual(poolSettings({ ...before, minIdle: '0', schedule: '' }, before), { minIdle: 0, schedule: [] })
@@ -253,7 +253,7 @@ describe('pools', () => {
 describe('the quota of a namespace', () => {
   const quota = operations.getQuota.example.response as unknown as Quota
 
-  it('the quota of a namespace has room, is full, has VMs that wait for it, or has no limits', () => {
+  it('the state of a quota: room left, full, VMs waiting, no limits', () => {
     const word = (part: Partial<Quota>): string => quotaState({ ...quota, ...part }).word
     const [owner] = quota.owners
     assert.ok(owner)
@@ -265,7 +265,7 @@ describe('the quota of a namespace', () => {
     assert.deepEqual([usedText('cpu', quota), usedText('memory', quota)], ['4 of 80', '8 GiB'])
   })
 
-  it('the form of a quota sends what differs, and takes away what was emptied', () => {
+  it('the form of a quota sends only changed limits and removes emptied ones', () => {
     const before = limitsOf(quota)
     assert.deepEqual(limitsBody(before, before), {})
     assert.deepEqual(limitsBody({ ...before, vms: '0', cpu: ' ', memory: '1.5' }, before), {
@@ -279,12 +279,12 @@ describe('the quota of a namespace', () => {
 describe('runner pools', () => {
   const pool = operations.getRunnerPool.example.response as unknown as RunnerPool
   const job = operations.listRunnerJobs.example.response.items[0] as unknown as RunnerJob
-  it('a runner pool is as its condition says, and what nobody chose is a problem', () => {
+  it('the state of a runner pool follows its condition; unintended reasons are errors', () => {
     const state = (reason: string) => runnerPoolState({ ...pool, condition: { ...pool.condition, reason } }).tone
     assert.deepEqual(['Ready', 'Paused', 'Connecting', 'Unauthorized', 'RunnersFail'].map(state), ['good', 'idle', 'busy', 'bad', 'bad']) // biome-ignore format: one line
   })
 
-  it('jobs that run come first, then those that wait, and each says how long it waited', () => {
+  it('running jobs come first, then queued ones, each with its queue time', () => {
     const jobs = [
       { ...job, id: 'done', state: 'Completed' as const, result: 'succeeded' },
       { ...job, id: 'waits', state: 'Waiting' as const, queuedAt: '2026-11-17T09:00:01Z' },
@@ -299,7 +299,7 @@ describe('runner pools', () => {
 })
 
 describe('VMs', () => {
-  it('labels of several VMs are set and removed as they are typed, and the others stay', () => {
+  it('typed label changes of several VMs are parsed and validated', () => {
     assert.deepEqual(labelChanges('team=ios, tier-, note=a=b'), [
       { name: 'team', value: 'ios' },
       { name: 'tier' },
@@ -308,7 +308,7 @@ describe('VMs', () => {
     assert.deepEqual(['team=ios', 'team-', 'a, b=c', '', ' , ', '=x', '-'].map((typed) => labelFault(typed) === undefined), [true, true, false, false, false, false, false]) // biome-ignore format: one line
   })
 
-  it('actions of a VM that are not possible say why, in the words of the service', () => {
+  it('unavailable actions of a VM show the message of the service', () => {
     assert.equal(reasonAgainst('stop', vm), undefined)
     assert.match(reasonAgainst('start', vm) ?? '', /already running/)
     assert.match(reasonAgainst('push', vm) ?? '', /Apple silicon/)
@@ -320,7 +320,7 @@ describe('VMs', () => {
     assert.match(reasonAgainstScreen({ ...vm, powerState: 'stopped' }) ?? '', /stopped/)
   })
 
-  it('a pending VM says why it waits', () => {
+  it('a pending VM shows why it is pending', () => {
     const message = 'No node has 12 cores free: 2 arm64 nodes have at most 11'
     const condition = { type: 'Scheduled', status: 'False', reason: 'x', message, at: '' } as const
     assert.equal(waitingReason({ ...vm, conditions: [condition] }), message)
@@ -331,12 +331,12 @@ describe('VMs', () => {
     assert.deepEqual(otherConditions({ ...pending, powerState: 'running' }), [condition, booted])
   })
 
-  it('a VM has the command that opens a shell in it', () => {
+  it('a VM shows the command for SSH', () => {
     assert.equal(sshCommand({ namespace: 'svc-default', name: 'demo' }), 'svc3 vm ssh demo')
     assert.equal(sshCommand({ namespace: 'svc-ios', name: 'demo' }), 'svc3 vm ssh demo -n svc-ios')
   })
 
-  it('a stopped VM shows its power state beside the status Running, and memory in units that people read', () => {
+  it('a stopped VM shows its power state beside the status Running, and memory in GiB', () => {
     assert.ok(hasOtherStatus({ ...vm, status: 'Running', powerState: 'stopped' }))
     assert.ok(!hasOtherStatus({ ...vm, status: 'Running', powerState: 'running' }))
     assert.deepEqual(['4.80Gi', '0.50Gi', 'auto'].map(memoryText), ['4.8 GiB', '512 MiB', 'Automatic'])
@@ -345,7 +345,7 @@ describe('VMs', () => {
 })
 
 describe('the deployment form', () => {
-  it('the deployment form needs an image or a configuration, and names what is wrong', () => {
+  it('the deployment form requires an image or a configuration and names invalid fields', () => {
     assert.deepEqual(Object.keys(faultsOf(emptyForm)), ['image'])
     const wrong = {
       ...emptyForm,
@@ -390,12 +390,12 @@ describe('the deployment form', () => {
 })
 
 describe('figures', () => {
-  it('the capacity of a node says what is in use', () => {
+  it('the capacity of a node shows the used share', () => {
     const { cores, memory } = capacityOf(node)
     assert.deepEqual([cores.used, cores.whole, memory.text], [3, 8, ['4.8', '16']])
   })
 
-  it('the VMs of a node are blocks by their cores, the largest first, also those that are not seen', () => {
+  it('the blocks of a node are sorted by cores and include VMs that the user cannot see', () => {
     const full = { ...node, vms: [`${vm.namespace}/${vm.name}`, 'other/secret', 'svc-default/big'], availableCpu: 2 }
     const { blocks, freeCores } = blocksOf(full, [vm, { ...vm, name: 'big', namespace: 'svc-default', cpu: 12 }])
     assert.deepEqual(
@@ -409,7 +409,7 @@ describe('figures', () => {
     assert.equal(freeCores, 2)
   })
 
-  it('active tasks are VMs, images and pushes with their progress', () => {
+  it('active tasks list VMs, images and pushes with their progress', () => {
     const busy = { ...vm, operation: { kind: 'save', phase: 'packing', percent: 40 } }
     const updating: Image = { ...image, state: 'Updating', progress: { percent: 3, bytes: 9 } }
     const job = operations.getPushJob.example.response as never
@@ -423,7 +423,7 @@ describe('figures', () => {
     assert.equal(stuck?.what, 'Pushing: Waiting for the registry: https://ghcr.io/v2/: connection refused')
   })
 
-  it('images of a VM are those saved, committed or being made of it', () => {
+  it('the images of a VM are the ones saved, committed or being captured from it', () => {
     const full = `${vm.namespace}/${vm.name}`
     const images: Image[] = [
       image,
@@ -437,20 +437,20 @@ describe('figures', () => {
     )
   })
 
-  it('events are of the last hour, day and week, and are exported one a line', () => {
+  it('events are filtered by hour, day and week, and exported as JSON lines', () => {
     const nowMs = Date.parse('2026-11-17T12:00:00Z')
     assert.deepEqual(withinOf('2026-11-17T11:30:00Z', nowMs), ['1h', '24h', '7d'])
     assert.deepEqual(withinOf('2026-11-15T11:30:00Z', nowMs), ['7d'])
     assert.equal(jsonLines([{ a: 'x\ny' }, 1]), '{"a":"x\\ny"}\n1\n')
   })
 
-  it('usage is summed up over days and owners', () => {
+  it('usage is summed over days and owners', () => {
     const row = operations.listUsage.example.response.items[0]
     const { vms, coreHours } = usageTotals([row, { ...row, owner: 'bob', vms: 1, coreHours: 0.5 }])
     assert.deepEqual([vms, coreHours], [13, 82.5])
   })
 
-  it('a timeline has each step with how long it took, and the one that it waits for', () => {
+  it('a timeline has each finished step with its duration, and the step that the VM waits for', () => {
     const timeline = {
       requestedAt: '2026-11-17T12:00:00.100Z',
       placedAt: '2026-11-17T12:00:00.440Z',
@@ -472,7 +472,7 @@ describe('figures', () => {
     assert.deepEqual(shown(old), [['requested', '0 s', false]])
   })
 
-  it('events of a VM are its own, not those of another that had its name', () => {
+  it('events of an earlier VM of the same name are excluded', () => {
     const event = operations.listEvents.example.response.items[0] as Event
     const of = (uid: string | undefined, at = event.at): Event => ({
       ...event,
@@ -486,7 +486,7 @@ describe('figures', () => {
     )
   })
 
-  it('durations, times and measured values are written for people', () => {
+  it('durations, times and measured values are formatted with units', () => {
     assert.deepEqual([span(5), span(600), span(7_200), span(400_000)], ['5 s', '10 min', '2 h', '5 d'])
     assert.equal(ago('2026-01-01T00:00:00Z', Date.parse('2026-01-01T00:01:00Z')), '60 s ago')
     assert.equal(ago('2026-01-01T00:10:00Z', Date.parse('2026-01-01T00:00:00Z')), 'in 10 min')
@@ -529,7 +529,7 @@ describe('pages of images', () => {
   const saved: Image = { ...plain, name: 'tools', sourceType: 'vm', parent, versions: version(2 ** 20) }
   const copy: Image = { ...plain, name: 'twin', parent: { image: 'tools', version: 1 }, versions: version(0) }
 
-  it('the lineage of an image says of each how it was made and what it adds, and leads to the others', () => {
+  it('the lineage of an image shows the origin and added size of each image, with links', () => {
     const { rows } = lineageOf(saved, [origin, saved, copy])
     assert.deepEqual(
       rows.map((row) => [row.name, originOf(row), addedText(row), imagePathOf(row)]),
@@ -543,7 +543,7 @@ describe('pages of images', () => {
     assert.deepEqual([root?.row.name, root?.children[0]?.children[0]?.row.name], ['sonoma', 'twin'])
   })
 
-  it('the lineage of an image names what is gone or in a registry without a link, and no VM of others', () => {
+  it('the lineage of an image has no links to deleted images, registries, or VMs of other namespaces', () => {
     const of = (name: string) => ({ ...plain, name: 'orphan', sourceType: 'vm', parent: { image: name } }) as Image
     const first = (name: string) => lineageOf(of(name), [of(name)]).rows
     assert.deepEqual(
@@ -557,7 +557,7 @@ describe('pages of images', () => {
     )
   })
 
-  it('deleting an image is offered to its owner, people of its namespace and administrators', () => {
+  it('an image can be deleted by its owner, users of its namespace and administrators', () => {
     const { sourceNamespace: _, ...hidden } = { ...plain, owner: '', protected: false }
     const [ada, root] = [
       { name: 'ada', admin: false },
@@ -579,12 +579,12 @@ describe('pages of images', () => {
 })
 
 describe('names and keys', () => {
-  it('addresses of pages escape names', () => {
+  it('paths of pages escape names', () => {
     assert.equal(vmPath({ namespace: 'svc-a', name: 'a/b c' }), '/vms/svc-a/a%2Fb%20c')
     assert.equal(imagePath('iso', 'x.iso'), '/isos/x.iso')
   })
 
-  it('users and service accounts are parsed as they are typed', () => {
+  it('typed users and service accounts are parsed', () => {
     assert.deepEqual(parseNames('a@b.c, d@e.f\n'), ['a@b.c', 'd@e.f'])
     assert.deepEqual(parseAccounts('svc-ios:ci jenkins', 'svc-x'), [
       { namespace: 'svc-ios', name: 'ci' },
@@ -592,7 +592,7 @@ describe('names and keys', () => {
     ])
   })
 
-  it('characters have key symbols, legacy calls a replacement, and a host a line to join with', () => {
+  it('keysyms of characters, replacements of legacy calls, and the join command of a host', () => {
     assert.deepEqual([keysymOf('a'), keysymOf('\n'), keysymOf('€')], [0x61, 0xff0d, 0x010020ac])
     assert.match(replacementFor('POST /resources/vm/deploy') ?? '', /^svc3 vm deploy/)
     assert.equal(replacementFor('GET /nothing'), undefined)

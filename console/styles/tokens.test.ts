@@ -34,13 +34,13 @@ function contrast(front: string, back: string, theme: Theme): number {
 
 const planes = ['side-ground', 'ground', 'surface', 'raised', 'sunken', 'hover', 'chosen', 'head', 'button']
 const tones = ['good', 'warn', 'bad', 'idle']
-/** What is written, on what, and how far from it. */
+/** Text, background, and the required contrast. */
 const pairs: readonly (readonly [fronts: readonly string[], backs: readonly string[], least: number])[] = [
   [['text', 'muted'], [...planes, 'accent-soft', 'idle-soft'], 4.5],
   [['link', ...tones], [...planes, 'accent-soft'], 4.5],
   ...tones.map((tone) => [[tone], [`${tone}-soft`], 4.5] as const),
   [['on-accent'], ['accent', 'accent-hover', 'bad-solid', 'bad-solid-hover'], 4.5],
-  // What can be pressed, typed into or told apart by its colour.
+  // Controls, and parts that are distinguished by color.
   [['line-strong', 'accent'], ['ground', 'surface', 'raised', 'sunken'], 3],
   [['fill-used'], ['surface'], 3],
   [['series-1', 'series-2', 'series-3', 'series-4', 'series-5'], ['surface'], 3],
@@ -48,7 +48,7 @@ const pairs: readonly (readonly [fronts: readonly string[], backs: readonly stri
 
 describe('the tokens of the console', () => {
   for (const theme of themes)
-    it(`the tokens of the console have contrast enough for every text in the ${theme} theme`, () => {
+    it(`the tokens of the console have enough contrast for every text in the ${theme} theme`, () => {
       const weak = pairs.flatMap(([fronts, backs, least]) =>
         fronts.flatMap((front) =>
           backs.flatMap((back) => {
@@ -60,7 +60,7 @@ describe('the tokens of the console', () => {
       assert.deepEqual(weak, [])
     })
 
-  it('the tokens of the console are the only place with colours', () => {
+  it('only tokens.css defines colors', () => {
     const sheets = fs.readdirSync(import.meta.dirname).filter((name) => name.endsWith('.css') && name !== 'tokens.css')
     const stray = sheets.flatMap((name) =>
       [...read(name).matchAll(/^.*(#[0-9a-f]{3,8}\b|rgba?\().*$/gim)].map(([line]) => `${name}: ${line.trim()}`),

@@ -8,7 +8,7 @@ import { parse } from '../../src/cli/line/parse.ts'
 import { commandLine, commandWords, hasCommand, type Input, withoutOption } from './commands.ts'
 import { curlLine } from './requests.ts'
 
-/** The words as the program reads them. */
+/** The arguments as the command line parses them. */
 async function parsed(words: readonly string[]) {
   const redirect = words.indexOf('<')
   const { found, rest } = locate(redirect < 0 ? words : words.slice(0, redirect), commands)
@@ -19,7 +19,7 @@ async function parsed(words: readonly string[]) {
 const ns = { namespace: 'svc-ios' }
 
 describe('show as command', () => {
-  it('"show as command" gives a line that the command line parses, for the example of every operation', async () => {
+  it('"show as command" shows a command that the command line parses, for the example of every operation', async () => {
     const known = allOperations.filter(hasCommand)
     assert.ok(known.length > 45)
     for (const operation of known) {
@@ -51,7 +51,7 @@ describe('show as command', () => {
     assert.deepEqual(options.label, ['team=a b'])
   })
 
-  it('"show as command" of a list keeps its filters and namespaces, and says which filters have no option', async () => {
+  it('"show as command" of a list has its filters and namespaces, and names filters without an option', async () => {
     const shown = { label: 'team=ios', owner: 'ada@example.com', state: 'running', node: 'mini-1', search: '' }
     const input = { params: ns, shown, isEverywhere: true }
     const words = commandWords(operations.listVms, input)
@@ -64,7 +64,7 @@ describe('show as command', () => {
       await assert.doesNotReject(parsed(commandWords(operation, { params: ns, isEverywhere: true })), operation.id)
   })
 
-  it('"show as command" of a pool has its schedule, a minimum of 0, and says when the schedule is removed', () => {
+  it('"show as command" of a pool has its schedule, a minimum of 0, and the option that removes the schedule', () => {
     const params = { namespace: 'svc-default', pool: 'ios' }
     const schedule = [{ cron: '0 19 * * *', timeZone: 'UTC', minIdle: 0 }]
     const line = (body: object): string => commandLine(operations.updatePool, { params, body })
@@ -73,7 +73,7 @@ describe('show as command', () => {
     assert.equal(line({ paused: true }), 'svc3 pool update ios --pause')
   })
 
-  it('"show as command" of a changed VM configuration resets what is left out', async () => {
+  it('"show as command" of a changed VM configuration resets omitted fields', async () => {
     const params = { namespace: 'svc-default', vmconfig: 'ios' }
     const body = { image: 'sonoma', cpu: 4, memory: 0, tag: '', tagRequired: false, vncConsole: true }
     const words = commandWords(operations.updateVmConfig, { params, body })
@@ -93,7 +93,7 @@ describe('show as command', () => {
     assert.equal(commandLine(operations.getVm, input), 'svc3 vm show demo')
   })
 
-  it('"show as command" and "show as request" never hold a password', () => {
+  it('"show as command" and "show as request" never contain a password', () => {
     const body = { server: 'https://ghcr.io', username: 'ci', password: 'planted' }
     const line = commandLine(operations.addRegistryCredential, { params: ns, body })
     assert.equal(line, 'svc3 regcred add https://ghcr.io -u ci --password-stdin -n svc-ios < password.txt')

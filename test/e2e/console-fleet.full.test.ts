@@ -1,5 +1,5 @@
-// A fleet of Macs as the console shows it: figures, capacity, tasks, reasons. With SVC3_SCREENSHOTS=FOLDER these are
-// the pictures of the documents.
+// The console with a fleet of Macs: overview, capacity, tasks, bulk actions, lineage, finder. With
+// SVC3_SCREENSHOTS=FOLDER it makes the screenshots of the documentation.
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -15,7 +15,7 @@ import { eventually } from '../support/tools/eventually.ts'
 
 const ns = '/api/v1/namespaces/svc-default'
 const gib = 1_024
-/** All of it happened in the last hour, in so many steps: tokens of nodes are valid for that long. */
+/** The history of the fleet covers less than an hour, because tokens of nodes are valid for that long. */
 const [steps, stepMs] = [170, 19_000]
 
 const studio = { architecture: 'arm64', cpu: 24, memoryMiB: 64 * gib, maxVms: 2 } as const
@@ -40,7 +40,7 @@ const images = [
   ['ventura-intel', 'amd64', 90],
 ] as const
 
-/** Steps after the first, its owner, name, image, node, cores, memory. */
+/** Step of the deployment, owner, name, image, node, cores, memory. */
 const vms = [
   [8, 'ci@acme.dev', 'ios-release', 'sequoia-xcode-16.2', 'mac-studio-1', 8, 24],
   [21, 'grace@acme.dev', 'ui-tests-a', 'sonoma-xcode-15.4', 'mac-studio-1', 8, 16],
@@ -54,7 +54,7 @@ const vms = [
   [168, 'ci@acme.dev', 'ios-pr-4133', 'sequoia-xcode-16.2', 'mac-studio-3', 6, 16],
 ] as const
 
-/** The last one is on its way, as a node tells it. */
+/** The last VM is still being deployed. */
 function react(vm: DesiredVm): Partial<VmReport> {
   if (vm.name === 'ios-pr-4133')
     return { power: 'starting', operation: { kind: 'deploy', phase: 'pulling the image', percent: 62 } }
@@ -74,7 +74,7 @@ async function call(method: string, url: string, body?: unknown, by = 'admin@acm
   assert.ok(answer.status < 300, `${method} ${url}: ${answer.text}`)
 }
 
-/** So many steps after the first; nodes have not been silent in the meantime. */
+/** Sets the clock to a step, and lets the nodes report so that they stay ready. */
 async function turnTo(step: number): Promise<void> {
   service.clock.nowMs = Date.now() - (steps - step) * stepMs
   for (const node of nodes) await node.report()
@@ -95,10 +95,7 @@ async function addImages(): Promise<void> {
 
 const isFocused = (element: unknown): boolean => (element as { matches(css: string): boolean }).matches(':focus')
 
-/**
- * An image in a registry, one saved from a VM of it, and what was made of that; VMs, a configuration and a pool that
- * use it.
- */
+/** Images derived from one in a registry, and VMs, a configuration and a pool that use one of them. */
 async function addLineage(): Promise<void> {
   const at = timestamp(service.clock.now())
   const gibibyte = 2 ** 30
@@ -200,7 +197,7 @@ after(async () => {
 })
 
 describe('the console of a fleet', () => {
-  it('the console of a fleet counts VMs by power state, and shows tasks and capacity', {
+  it('the console of a fleet counts VMs by power state and shows tasks and capacity', {
     timeout: 150_000,
   }, async () => {
     await go(page, service, '/')
@@ -216,7 +213,7 @@ describe('the console of a fleet', () => {
     await page.setViewportSize({ width: 1440, height: 900 })
   })
 
-  it('the console of a fleet says where a VM would go', { timeout: 150_000 }, async () => {
+  it('the console of a fleet estimates the node of a VM', { timeout: 150_000 }, async () => {
     await go(page, service, '/vms?deploy')
     const form = page.getByRole('dialog')
     await form.getByLabel('Image', { exact: true }).fill('sequoia-xcode-16.2')
@@ -233,13 +230,13 @@ describe('the console of a fleet', () => {
     await go(page, service, '/vms/svc-default/kext-lab')
     await page.locator('.page-head').getByText('Stopped', { exact: true }).waitFor()
     await page.locator('.page-head').getByText('Status Running').waitFor()
-    // These nodes are stand-ins, and measure nothing: the graphs of a VM are in console.full.test.ts.
+    // Stand-in nodes measure nothing; console.full.test.ts tests the charts.
     await page.route('**/vms/ios-release/charts*', (route) => route.fulfill({ json: { stepSeconds: 60, series: [] } }))
     await go(page, service, '/vms/svc-default/ios-release')
     await page.getByText('10.20.4.17:8822').waitFor()
   })
 
-  it('the console of a fleet shows its nodes in the dark', { timeout: 150_000 }, async () => {
+  it('the console of a fleet shows its nodes in the dark theme', { timeout: 150_000 }, async () => {
     await page.emulateMedia({ colorScheme: 'dark' })
     await go(page, service, '/nodes')
     await page
@@ -251,7 +248,7 @@ describe('the console of a fleet', () => {
     assert.deepEqual(opened.complaints, [])
   })
 
-  it('the console of a fleet shows many nodes as a map, and first what needs attention', {
+  it('the console of a fleet shows many nodes as a map, and concerns first', {
     timeout: 300_000,
   }, async () => {
     for (let index = 1; index <= 60; index++)
@@ -283,7 +280,7 @@ describe('the console of a fleet', () => {
     await page.getByRole('link', { name: '1 VM pending' }).waitFor()
     await assertAccessible(page, 'the overview of a fleet')
     await screenshot(page, 'console-fleet')
-    // One stop of the Tab key for all of them; arrows lead to the others.
+    // The cells are one tab stop; arrow keys move between them.
     assert.equal(await page.locator('.cells a[tabindex="0"]').count(), 1)
     await cells.first().focus()
     await page.keyboard.press('End')
@@ -326,7 +323,7 @@ describe('the console of a fleet', () => {
     await page.getByRole('checkbox', { name: 'Select svc-default/batch-10' }).check()
     await page.getByRole('checkbox', { name: 'Select svc-default/batch-11' }).check()
     await page.getByRole('button', { name: 'Start', exact: true }).click()
-    // Those that are running are skipped, with the reason.
+    // Running VMs are skipped with a reason.
     await dialog.getByText(/^batch-10: ./).waitFor()
     await dialog.getByText('2 VMs are skipped').waitFor()
     await dialog.getByRole('button', { name: 'Cancel' }).click()
@@ -342,26 +339,26 @@ describe('the console of a fleet', () => {
     assert.deepEqual(opened.complaints, [])
   })
 
-  it('the console of a fleet asks nothing of a node that is away', { timeout: 150_000 }, async () => {
+  it('the console of a fleet sends no requests to a disconnected node', { timeout: 150_000 }, async () => {
     const node = service.services.collections.nodes.get('', 'mac-pro-1') ?? assert.fail()
     await service.services.collections.nodes.update(node, { ...node.value, isReady: false })
     const asked: string[] = []
     const note = (request: { url(): string }): void =>
       void (request.url().includes('/charts') && asked.push(request.url()))
     page.on('request', note)
-    // It was stopped before its node went away, so its record does not say that the node is lost.
+    // The VM was stopped before its node disconnected, so its record does not show that the node is unreachable.
     await go(page, service, '/vms/svc-default/kext-lab')
     await page.getByText('Stopped', { exact: true }).first().waitFor()
     await page.waitForLoadState('networkidle')
     const away = service.services.collections.nodes.get('', 'mac-pro-1') ?? assert.fail()
     await service.services.collections.nodes.update(away, { ...away.value, isReady: true })
-    // Back again, it is asked without a reload.
+    // The requests resume without a reload once the node is back.
     await page.waitForRequest((request) => request.url().includes('/vms/kext-lab/charts'))
     page.off('request', note)
     assert.equal(asked.filter((url) => url.includes('/vms/')).length, 1)
   })
 
-  it('the console of a fleet shows what an image was made from, what each adds, where it is cached and who uses it', {
+  it('the console of a fleet shows the lineage, caches and users of an image', {
     timeout: 150_000,
   }, async () => {
     await addLineage()
@@ -381,7 +378,7 @@ describe('the console of a fleet', () => {
     )
     const versions = page.getByRole('list', { name: 'Versions' })
     assert.match(await versions.innerText(), /Version 2\s+svc-default\/xcode-upgrade\s+by ada@acme\.dev/)
-    // The first five of seven by name; the rest by a list that shows just them.
+    // Five of seven VMs are listed by name; a link leads to all.
     const vmsUsing = page.getByRole('link', { name: '+ 2', exact: true })
     await page.getByRole('link', { name: 'ios-tools', exact: true }).waitFor()
     await page.getByRole('link', { name: 'warm-tools', exact: true }).waitFor()
@@ -406,7 +403,6 @@ describe('the console of a fleet', () => {
     await page.keyboard.press('Control+k')
     const finder = page.getByRole('dialog')
     const options = finder.getByRole('option')
-    // A person cannot type within a millisecond of opening it, so the test waits for the focus.
     const find = async (text: string): Promise<void> => {
       await page.keyboard.press('Control+k')
       await focused(finder.getByRole('combobox'))
@@ -427,7 +423,7 @@ describe('the console of a fleet', () => {
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Add node' }).waitFor()
     await page.keyboard.press('Escape')
-    // An action on a thing opens the dialog that its menu opens, and the keyboard takes it to its end.
+    // An action opens the same dialog as the menu, usable by keyboard.
     await find('cordon mac-mini-1')
     await options.getByText('Cordon: mac-mini-1', { exact: true }).waitFor()
     await assertAccessible(page, 'the finder with actions')
@@ -442,9 +438,9 @@ describe('the console of a fleet', () => {
     await find('mac-mini-1 cordon')
     await options.getByText('This node is already cordoned').waitFor()
     await page.keyboard.press('Enter')
-    assert.equal(await finder.count(), 1, 'what cannot be done now is shown with its reason, and not done')
+    assert.equal(await finder.count(), 1, 'an unavailable action is shown with its reason and does nothing')
     await page.keyboard.press('Escape')
-    // On the page of a thing its actions come first.
+    // On the page of an object, its actions come first.
     await go(page, service, '/vms/svc-default/intel-regression')
     await find('stop')
     await options.getByText('Stop: intel-regression', { exact: true }).waitFor()

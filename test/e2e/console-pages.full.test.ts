@@ -1,5 +1,5 @@
-// Every page of the console in a real browser, on a real server with simulated hosts: what it shows and to whom, light
-// and dark, on a phone, over a restart, in two tabs; what it refuses; how much has to be loaded.
+// Every page of the console in a real browser, on a real server with simulated hosts: accessibility in both themes and
+// on a phone, permissions, restarts of the server, several tabs, security, and the size of the first page.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import http from 'node:http'
@@ -55,13 +55,12 @@ after(async () => {
 
 const laptop = { width: 1440, height: 900 }
 const phone = { width: 390, height: 844 }
-/** Beside those two. */
 const others = [
   { width: 1024, height: 768 },
   { width: 1920, height: 1080 },
 ]
 const large = { width: 3840, height: 2160 }
-/** One of each kind: a large screen takes long to draw. */
+/** One page of each kind, because large screens are slow to draw. */
 const largeToo = new Set<string>(['/', '/vms', '/vms/svc-default/web', '/vms?deploy', '/images/copied', '/charts'])
 
 async function lookAt(page: Page, place: string, title: string): Promise<void> {
@@ -80,7 +79,7 @@ async function lookAt(page: Page, place: string, title: string): Promise<void> {
   await follow(page, server, place)
   await whenTrue(page, `document.querySelector('h1')?.textContent === ${JSON.stringify(title)}`)
   if (place.includes('?')) await page.getByRole('dialog').waitFor()
-  // It shows what all others have while they wait.
+  // The design page shows a placeholder on purpose.
   if (place !== '/design') await page.locator('.skeleton').first().waitFor({ state: 'detached' })
   if (place === '/charts') await page.locator('.chart canvas').first().waitFor()
   await assertAccessible(page, `${place}, light`)
@@ -90,14 +89,14 @@ async function lookAt(page: Page, place: string, title: string): Promise<void> {
   await assertAccessible(page, `${place} on a phone`, ['region', 'scrollable-region-focusable', 'target-size'])
 }
 
-/** A day of every chart: the service that was just started has none. */
+/** A day of values for every chart, because a new service has none. */
 function chartsOfADay() {
   const { stepSeconds, series } = operations.getCharts.example.response
   const wave = (_: unknown, minute: number): number | null => (minute < 120 ? null : 5 + 4 * Math.sin(minute / 90))
   return { stepSeconds, series: series.map((each) => ({ ...each, values: Array.from({ length: 1_440 }, wave) })) }
 }
 
-/** Has the page check its session, and holds the answer back until the returned function is called. */
+/** Makes the page check its session, and delays the response until the returned function is called. */
 async function holdSessionLook(page: Page): Promise<() => Promise<void>> {
   const asked = Promise.withResolvers<void>()
   const goOn = Promise.withResolvers<void>()
@@ -116,27 +115,21 @@ async function holdSessionLook(page: Page): Promise<() => Promise<void>> {
     goOn.resolve()
     await (await answered).finished()
     await page.unroute(looks)
-    // Two frames later it would be on the screen.
+    // A dialog would be drawn within two frames.
     await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
   }
 }
 
 describe('the console', () => {
-  // In parts, so that none of them is near its limit on a machine that has other things to do.
-  for (const [part, some] of [pages.slice(0, 7), pages.slice(7, 15), pages.slice(15)].entries()) {
-    it(`the console has nothing for axe to find, light, dark and on a phone (${part + 1})`, {
-      timeout: 170_000,
-    }, async () => {
-      await using opened = await openConsole(browser, server, server.token)
-      const { page, complaints } = opened
-      await page.route('**/api/v1/charts?*', (route) => route.fulfill({ json: chartsOfADay() }))
-      for (const [place, title] of some) await lookAt(page, place, title)
-      // Nothing on any page breaks the policy either.
-      assert.deepEqual(complaints, [])
-    })
-  }
+  it('the console passes axe on every page, light, dark and on a phone', { timeout: 500_000 }, async () => {
+    await using opened = await openConsole(browser, server, server.token)
+    const { page, complaints } = opened
+    await page.route('**/api/v1/charts?*', (route) => route.fulfill({ json: chartsOfADay() }))
+    for (const [place, title] of pages) await lookAt(page, place, title)
+    assert.deepEqual(complaints, [])
+  })
 
-  it('the console is given no token to keep, and says what is wrong with one', { timeout: 150_000 }, async () => {
+  it('the console does not store a token, and explains why one is refused', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, undefined)
     const { page, context } = opened
     await page.getByLabel('Token').waitFor()
@@ -144,7 +137,7 @@ describe('the console', () => {
     await page.getByLabel('Token').fill('not-a-token')
     await page.getByRole('button', { name: 'Log in', exact: true }).click()
     await page.getByRole('alert').waitFor()
-    // Another address first: a new fragment alone loads nothing.
+    // A changed fragment alone does not load the page.
     await page.goto('about:blank')
     await page.goto(`${server.apiUrl}/console/#ticket=spent`)
     await page.getByText('this link was used before or has expired. Run svc3 console for a new link.').waitFor()
@@ -160,7 +153,7 @@ describe('the console', () => {
     assert.deepEqual([cookie?.httpOnly, cookie?.sameSite], [true, 'Strict'])
   })
 
-  it('the console logs in by the identity provider, and out in every tab', { timeout: 150_000 }, async () => {
+  it('the console logs in through the identity provider, and logs out in every tab', { timeout: 150_000 }, async () => {
     const words = ['server', 'users', 'add', 'ada@example.com', '--password-stdin', '--data', data]
     assert.equal((await svc3(words, { input: 'canary-password-1\n' })).code, 0)
     await using opened = await openConsole(browser, server, undefined)
@@ -185,7 +178,7 @@ describe('the console', () => {
     assert.deepEqual(complaints, [])
   })
 
-  it('the console shows a change within moments, in two tabs, without a reload', { timeout: 150_000 }, async () => {
+  it('the console shows changes in two tabs without a reload', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page, context } = opened
     const other = await context.newPage()
@@ -200,7 +193,7 @@ describe('the console', () => {
     await row.waitFor({ state: 'detached' })
   })
 
-  it('the console says why an action may not be taken, and what would do the same', { timeout: 150_000 }, async () => {
+  it('the console shows why an action is unavailable, and the command for it', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     await go(page, server, '/vms/svc-default/web')
@@ -257,7 +250,7 @@ describe('the console', () => {
     await screenshot(theirs.page, 'console-images-stranger-light')
   })
 
-  it('the console asks for the name before it deletes', { timeout: 150_000 }, async () => {
+  it('the console requires the name before it deletes', { timeout: 150_000 }, async () => {
     await call('POST', `${ns}/vms`, { name: 'doomed', image: 'tiny-amd64', cpu: 1 })
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
@@ -265,7 +258,7 @@ describe('the console', () => {
     await choose(page, 'Actions', 'Delete')
     const dialog = page.getByRole('dialog')
     const button = dialog.getByRole('button', { name: 'Delete', exact: true })
-    // Pressing it has no effect: nothing is sent before the name is entered.
+    // A forced click sends nothing before the name is typed.
     const deletions: string[] = []
     page.on('request', (request) => request.method() === 'DELETE' && deletions.push(request.url()))
     await button.click({ force: true })
@@ -276,7 +269,9 @@ describe('the console', () => {
     assert.equal(deletions.length, 1)
   })
 
-  it('the console changes a configuration, and keeps what its form does not show', { timeout: 150_000 }, async () => {
+  it('the console changes a configuration and keeps fields that its form does not show', {
+    timeout: 150_000,
+  }, async () => {
     const config = { name: 'lab', image: 'tiny-arm64', cpu: 2, memory: 1, tag: 'lab', scheduler: 'most-allocated' }
     await call('POST', `${ns}/vmconfigs`, { ...config, displayWidth: 1_280, vncConsole: false })
     await using opened = await openConsole(browser, server, server.token)
@@ -298,7 +293,7 @@ describe('the console', () => {
     assert.deepEqual([scheduler, displayWidth], ['most-allocated', 1_280])
   })
 
-  it('the console says which pools lack VMs without a configuration', { timeout: 150_000 }, async () => {
+  it('the console names pools that need a configuration before it is deleted', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     await go(page, server, '/configurations')
@@ -368,7 +363,7 @@ describe('the console', () => {
     assert.equal((await server.call('GET', `${ns}/pools/night`)).status, 404)
   })
 
-  it('the console sets a quota, refuses one below what is in use, and shows who has which share', {
+  it('the console sets a quota, shows the refusal of one below usage, and lists shares', {
     timeout: 150_000,
   }, async () => {
     await using opened = await openConsole(browser, server, server.token)
@@ -400,7 +395,7 @@ describe('the console', () => {
     await page.getByText('No limits', { exact: true }).waitFor()
   })
 
-  it('the console stores credentials, and shows refusals where they belong', { timeout: 150_000 }, async () => {
+  it('the console stores credentials and shows refusals at their field', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     await go(page, server, '/credentials')
@@ -431,7 +426,7 @@ describe('the console', () => {
     await page.getByRole('button', { name: 'Done' }).click()
     assert.ok(!(await page.content()).includes(token))
 
-    // With it, a user who is no administrator sees neither other namespaces nor the pages for administrators.
+    // The token is not an administrator's: other namespaces and pages for administrators are hidden.
     await using theirs = await openConsole(browser, server, token)
     await theirs.page.getByLabel('Namespace').click()
     const choices = theirs.page.getByRole('option')
@@ -467,8 +462,8 @@ describe('the console', () => {
     await page.getByText('Limits for all VMs in svc-default together').waitFor()
   })
 
-  it('the console goes on after a restart of the server, with what was typed', { timeout: 150_000 }, async () => {
-    // The page keeps its address, wherever the service comes back.
+  it('the console continues after a restart of the server and keeps typed input', { timeout: 150_000 }, async () => {
+    // The page keeps its address although the server gets another port.
     await using proxy = await startTcpProxy(Number(new URL(server.apiUrl).port))
     const at = { apiUrl: `http://127.0.0.1:${proxy.port}` }
     await using opened = await openConsole(browser, at, server.token)
@@ -477,7 +472,7 @@ describe('the console', () => {
     await go(list, at, '/vms')
     const web = list.getByRole('link', { name: 'web', exact: true })
     await web.waitFor()
-    // A page that were loaded again would not have it.
+    // A reload would remove this mark.
     await list.evaluate('window.isSame = true')
     await go(page, at, '/vms?deploy')
     const dialog = page.getByRole('dialog')
@@ -485,7 +480,7 @@ describe('the console', () => {
     await server.kill('SIGKILL')
     const lost = page.getByText('Connection lost')
     await lost.waitFor()
-    // The last data stays readable, and is marked as old.
+    // The last known state stays readable and is marked as stale.
     await list.getByText(/^Connection lost at \d+:\d\d:\d\d/).waitFor()
     assert.ok(await web.isVisible())
     assert.equal(await list.getByRole('alert').count(), 0)
@@ -519,7 +514,7 @@ describe('the console', () => {
     await dialog.getByText('The command has no option for these filters: search', { exact: true }).waitFor()
   })
 
-  it('the console keeps what was typed into a form over a reload, and no secrets', { timeout: 150_000 }, async () => {
+  it('the console keeps typed values of a form over a reload, but no secrets', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     const kept = async () => String(await page.evaluate('JSON.stringify(sessionStorage)'))
@@ -537,7 +532,7 @@ describe('the console', () => {
     await eventually(async () =>
       assert.equal(await form.getByLabel('Node', { exact: true }).textContent(), 'sim-amd64-1'),
     )
-    // Who closes it has done with it.
+    // Closing the form deletes the draft.
     await page.keyboard.press('Escape')
     await form.waitFor({ state: 'detached' })
     assert.doesNotMatch(await kept(), /typed-and-kept|canary/)
@@ -549,12 +544,12 @@ describe('the console', () => {
     assert.doesNotMatch(await kept(), /canary/)
   })
 
-  it('the console shows its frame before any of its scripts has come', { timeout: 150_000 }, async () => {
+  it('the console shows its frame before its scripts have loaded', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     let bytes = 0
     const count = async (response: { body(): Promise<Buffer> }): Promise<void> => {
-      // Of the page that was there before, the body may be gone.
+      // The body of a response of the previous page may be unavailable.
       bytes += await response.body().then(
         ({ length }) => length,
         () => 0,
@@ -567,18 +562,18 @@ describe('the console', () => {
     assert.equal(await page.locator('.side .brand').innerText(), 'svc3')
     await page.evaluate('document.fonts.ready')
     assert.equal(await page.evaluate("getComputedStyle(document.querySelector('.frame')).display"), 'grid')
-    // 400 kbit/s bring this in half a second; what follows does not hold it up.
+    // About half a second at 1 Mbit/s.
     await eventually(() => assert.ok(bytes > 1_000 && bytes < 64_000, `${bytes} bytes before a frame is there`))
   })
 
-  it('the console asks for a new login over the page when the session ends, and keeps what was typed', {
+  it('the console asks for a new login over the page when the session ends, and keeps typed input', {
     timeout: 150_000,
   }, async () => {
     await using opened = await openConsole(browser, server, undefined)
     const { page, context } = opened
     await page.clock.install()
     await logInWith(page, server.token)
-    // Long before the session ends, the page checks it by itself, without showing anything.
+    // The page renews the session in the background before it expires.
     const renewed = page.waitForResponse((response) => response.url().endsWith('/console/session'))
     await page.clock.fastForward('01:00:00')
     assert.equal((await renewed).status(), 200)
@@ -595,7 +590,7 @@ describe('the console', () => {
     const late = await holdSessionLook(page)
     await again.getByRole('button', { name: 'Log in', exact: true }).click()
     await again.waitFor({ state: 'detached' })
-    // A request from before the login that is answered after it does not end the session again.
+    // A response to a check from before the login must not end the session again.
     await late()
     assert.equal(await again.count(), 0)
     assert.equal(await form.getByLabel('Name', { exact: true }).inputValue(), 'typed-before-the-end')
@@ -603,7 +598,7 @@ describe('the console', () => {
     await page.getByRole('heading', { name: 'typed-before-the-end', level: 1 }).waitFor()
   })
 
-  it('the console uploads a file that is dropped onto it, over a cut connection and a reload', {
+  it('the console uploads a dropped file over a lost connection and a reload', {
     timeout: 150_000,
   }, async () => {
     await using proxy = await startTcpProxy(Number(new URL(server.apiUrl).port))
@@ -619,8 +614,8 @@ describe('the console', () => {
       await dialog.getByText('installer.iso, 9 MiB').waitFor()
       await dialog.getByRole('button', { name: 'Upload', exact: true }).click()
     }
-    // All connections are lost while the second piece is on its way: the upload resumes by itself. The next time that
-    // piece never leaves: the user reloads the page, and drops the same file.
+    // The connections are lost during the second chunk, and the upload resumes. The next try of that chunk is never
+    // sent: the page is loaded again, and the same file is dropped.
     let tries = 0
     await page.route('**/uploads/*?offset=8388608', (route) => {
       tries++
@@ -646,10 +641,10 @@ describe('the console', () => {
       headers: { authorization: `Bearer ${server.token}` },
     })
     assert.ok(Buffer.from(await answer.arrayBuffer()).equals(patternOf(size)))
-    assert.deepEqual(again, ['8388608'], 'what was there was not sent again')
+    assert.deepEqual(again, ['8388608'], 'uploaded bytes were sent again')
   })
 
-  it('the console is not shown in a frame of another site, and takes no requests from there', {
+  it('the console cannot be framed by another site, and refuses its requests', {
     timeout: 150_000,
   }, async () => {
     await using opened = await openConsole(browser, server, server.token)
@@ -695,7 +690,7 @@ describe('the console', () => {
     await page.getByText('1000 of 10000 VMs').waitFor()
     await page.getByRole('button', { name: 'Name' }).click()
     await page.getByRole('link', { name: 'vm-05999' }).waitFor()
-    // What is being typed does not go with the row that it is about.
+    // A dialog keeps its typed text when its row disappears.
     await pick(page, 'Power', 'Running')
     await choose(page, 'Actions for vm-05999', 'Delete')
     const typed = page.getByRole('dialog').getByLabel('Type vm-05999 to confirm')
@@ -752,7 +747,7 @@ describe('the console', () => {
     await second.getByRole('link', { name: 'mini-1' }).waitFor()
   })
 
-  it('the console asks for at most 150 KB before it is shown', { timeout: 150_000 }, async () => {
+  it('the console loads at most 150 KB before it is shown', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     const session = await page.context().newCDPSession(page)

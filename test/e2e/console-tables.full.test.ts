@@ -1,5 +1,5 @@
-// The console's table in a real browser, with two thousand VMs: which rows are drawn, how wide columns are and for how long that is
-// remembered, what the address keeps, and what is shown before anything has come.
+// The console's table in a real browser, with two thousand VMs: drawn rows, column widths and choices, the state in the
+// URL, and placeholders while loading.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Page } from 'playwright-core'
@@ -36,14 +36,14 @@ after(() => fleet[Symbol.asyncDispose]())
 const header = (title: string) => page.getByRole('columnheader', { name: title, exact: true })
 const widthOf = async (title: string): Promise<number> => Math.round((await header(title).boundingBox())?.width ?? 0)
 const edgeOf = (title: string) => page.getByRole('separator', { name: `Width of ${title}` })
-/** Names in the first rows, and how many rows there are. */
+/** The number of rows and the first name. */
 const shown = async (): Promise<readonly [rows: string | null, first: string]> => [
   await page.getByRole('table').getAttribute('aria-rowcount'),
   await page.locator('tr[data-row] a.strong').first().innerText(),
 ]
 
 describe('a table of the console', () => {
-  it('a table of the console draws the rows in sight, and says how many there are and which these are', async () => {
+  it('a table of the console draws only the visible rows, with the indexes and count for screen readers', async () => {
     await go(page, service, '/vms')
     await page.getByText(`${count} VMs`).waitFor()
     assert.equal(await page.getByRole('table').getAttribute('aria-rowcount'), String(count + 1))
@@ -53,12 +53,12 @@ describe('a table of the console', () => {
       await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)')
       assert.equal(await page.getByRole('row', { name: /vm-1999 / }).getAttribute('aria-rowindex'), String(count + 1))
     })
-    // The titles stay in sight, and so does what each column is sorted by.
+    // The titles stay visible.
     assert.ok(((await header('Name').boundingBox())?.y ?? -1) >= 0)
     await assertAccessible(page, 'a long table at its end')
   })
 
-  it('a table of the console that was scrolled has its rows in order for keys, and no action for another row', async () => {
+  it('a scrolled table of the console has its rows in order, and no button acts on another row', async () => {
     await go(page, service, '/vms')
     await page.getByText(`${count} VMs`).waitFor()
     const order = `[...document.querySelectorAll('tr[data-row]')].map((row) => Number(row.getAttribute('aria-rowindex')))`
@@ -75,7 +75,7 @@ describe('a table of the console', () => {
     await page.evaluate('void (window.held = document.activeElement)')
     const held = () => page.evaluate('held.isConnected ? held.ariaLabel : null')
     assert.equal(await held(), label)
-    // When its row has gone it is no longer there, instead of being the button of another VM.
+    // When its row scrolls out, the button is removed instead of being reused for another VM.
     await page.evaluate(scrollOn)
     assert.ok([label, null].includes((await held()) as string | null))
     await page.evaluate(scrollOn)
@@ -126,7 +126,7 @@ describe('a table of the console', () => {
     await page.getByText('39.9 MiB already in the registry').waitFor()
   })
 
-  it('a table of the console has columns that keys and pointers resize, and remembers them', async () => {
+  it('a table of the console has columns that keys and pointers resize, and keeps the widths', async () => {
     await go(page, service, '/vms')
     await page.getByText(`${count} VMs`, { exact: true }).waitFor()
     await page.evaluate('document.fonts.ready.then(() => undefined)')
@@ -151,7 +151,7 @@ describe('a table of the console', () => {
     await eventually(async () => assert.ok((await widthOf('Image')) < before + 64))
   })
 
-  it('a table of the console has columns to choose, and remembers which', async () => {
+  it('a table of the console has columns to choose, and keeps the choice', async () => {
     await go(page, service, '/vms')
     await page.getByRole('button', { name: 'Columns' }).click()
     const dialog = page.getByRole('dialog', { name: 'Columns' })
@@ -166,11 +166,10 @@ describe('a table of the console', () => {
     await dialog.getByRole('button', { name: 'Reset columns' }).click()
     await dialog.getByRole('button', { name: 'Done' }).click()
     await header('Owner').waitFor()
-    // The dialog is closed: what was in it is on the page again, for keys too.
     assert.equal(await dialog.count(), 0)
   })
 
-  it('a table of the console keeps its order, filters and search in the address, forth and back', async () => {
+  it('a table of the console keeps its order, filters and search in the URL and the browser history', async () => {
     await go(page, service, '/vms')
     await page.getByText(`${count} VMs`).waitFor()
     await header('Name').getByRole('button').focus()
@@ -207,12 +206,12 @@ describe('a table of the console', () => {
     assert.match(page.url(), /\?sort=-name$/)
   })
 
-  it('a table of the console says nothing of rows before they have come', async () => {
+  it('a table of the console shows placeholders until its rows have loaded', async () => {
     const late = await opened.context.newPage()
-    const goOn = Promise.withResolvers<void>()
+    const released = Promise.withResolvers<void>()
     await late.routeWebSocket(/\/api\/v1\/watch$/, (socket) => {
       const server = socket.connectToServer()
-      server.onMessage((message) => void goOn.promise.then(() => socket.send(message)))
+      server.onMessage((message) => void released.promise.then(() => socket.send(message)))
     })
     for (const [place, title, hint] of [
       ['/vms', 'VMs', 'No VMs yet'],
@@ -228,7 +227,7 @@ describe('a table of the console', () => {
       assert.doesNotMatch(await late.locator('main').innerText(), /\b0\b|No matches/, place)
     }
     await assertAccessible(late, 'a table before its rows')
-    goOn.resolve()
+    released.resolve()
     await late.locator('.skeleton-rows').waitFor({ state: 'detached' })
     await late.close()
     assert.deepEqual(opened.complaints, [])

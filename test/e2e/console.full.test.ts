@@ -1,5 +1,4 @@
-// The console with real VMs: deployed, seen, typed into, switched, saved, committed and pushed, by a user who has
-// nothing but a browser.
+// The console with real VMs, used only through the browser: deploy, terminal, screen, power, save, commit and push.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -14,7 +13,7 @@ import { quickImage, quickWord, uploadQuick } from '../support/rigs/quick-images
 import { eventually } from '../support/tools/eventually.ts'
 
 const ns = '/api/v1/namespaces/svc-default'
-/** Guests without KVM take their time. */
+/** Guests without KVM boot slowly. */
 const bootMs = 120_000
 let folder: string
 let server: DevServer
@@ -33,14 +32,14 @@ before(async () => {
     startRegistry({ folder: path.join(folder, 'registry'), hasPassword: true }),
   ]
   ;[server, browser, registry] = (await Promise.all(starting)) as [DevServer, Browser, RegistryProcess]
-  // Simulated guests, which run at once, where a test does not look inside.
+  // Tests that do not look inside the guest use images that boot at once.
   for (const architecture of ['amd64', 'arm64'] as const) await uploadQuick(data, architecture)
   opened = await openConsole(browser, server, server.token)
   page = opened.page
 })
 after(async () => {
   await browser.close()
-  // VMs outlive the process that started them, so the test deletes them.
+  // VMs keep running after the server stops, so they are deleted.
   const { body } = await server.call('GET', `${ns}/vms`)
   await Promise.all((body.items as { name: string }[]).map(({ name }) => server.call('DELETE', `${ns}/vms/${name}`)))
   await server.kill('SIGTERM')
@@ -71,12 +70,12 @@ async function deploy(name: string, image: string): Promise<void> {
 }
 
 describe('the console with real VMs', () => {
-  it('the console with real VMs deploys a VM and shows how it comes up', { timeout: 170_000 }, () =>
+  it('the console with real VMs deploys a VM and shows when it runs', { timeout: 170_000 }, () =>
     deploy('demo', 'tiny-amd64'),
   )
 
-  it('the console with real VMs opens a terminal in it', { timeout: 170_000 }, async () => {
-    // It runs before it can be logged in to.
+  it('the console with real VMs opens a terminal', { timeout: 170_000 }, async () => {
+    // A VM is Running before SSH responds.
     ;(await openGuest((await show('demo')) as never, {}, bootMs))[Symbol.dispose]()
     await go(page, server, '/vms/svc-default/demo/terminal')
     await page.getByLabel('Password').fill('wrong')
@@ -94,21 +93,20 @@ describe('the console with real VMs', () => {
     await screenshot(page, 'console-real-terminal')
   })
 
-  it('the console with real VMs shows its screen, types into it, hands over a clipboard, and fills the window', {
+  it('the console with real VMs shows a screen, with keyboard, clipboard and full screen', {
     timeout: 170_000,
   }, async () => {
     using guest = await openGuest((await show('demo')) as never, {}, bootMs)
     await go(page, server, '/vms/svc-default/demo')
     await page.getByRole('button', { name: 'Screen', exact: true }).click()
     await page.getByText('Connected', { exact: true }).waitFor()
-    // The guest's own pixels, not those of its firmware: its driver has another resolution, and something is written
-    // there.
+    // Pixels of the guest rather than of its firmware, whose screen is smaller.
     const canvas = page.locator('.screen canvas')
     await eventually(async () => {
       const { width, lit } = await canvas.evaluate(litPixels)
       assert.ok(width >= 1_024 && lit > 200, `${lit} lit pixels of a screen ${width} wide`)
     }, bootMs)
-    // The login on its first terminal: each line when the one before it has had its effect.
+    // Logs in on the first virtual terminal. Each line is sent after the previous one took effect.
     const keys = page.getByLabel('Send keys')
     const type = async (line: string, isDone: (processes: string) => boolean): Promise<void> => {
       await keys.fill(line)
@@ -119,7 +117,7 @@ describe('the console with real VMs', () => {
     await type('admin', (processes) => /admin +-sh/.test(processes))
     await type('sleep 4321', (processes) => /sleep 4321/.test(processes))
     await screenshot(page, 'console-real-screen')
-    // Who looks at the same screen elsewhere gets what QEMU was given: the way in, and the way out.
+    // A second viewer of the same screen receives the clipboard that the first one sent to QEMU, and the reverse.
     const other = await opened.context.newPage()
     await go(other, server, '/vms/svc-default/demo/screen')
     await other.getByText('Connected', { exact: true }).waitFor()
@@ -143,18 +141,18 @@ describe('the console with real VMs', () => {
     await eventually(async () => assert.ok(await page.evaluate(isFull)))
     await page.evaluate('document.exitFullscreen()')
     await eventually(async () => assert.ok(!(await page.evaluate(isFull))))
-    // Its page has the screen, small, and graphs of what its node has measured.
+    // The page of the VM has a thumbnail of the screen, and charts.
     await go(page, server, '/vms/svc-default/demo')
     await page.locator('.thumbnail canvas').waitFor()
     await page.locator('.chart canvas').first().waitFor()
     await screenshot(page, 'console-vm')
   })
 
-  it('the console with real VMs stops, starts, suspends, resumes and reverts one', { timeout: 170_000 }, async () => {
+  it('the console with real VMs stops, starts, suspends, resumes and reverts a VM', { timeout: 170_000 }, async () => {
     await deploy('fast', quickImage('amd64'))
-    // The page has left it.
+    // No page shows this VM any more.
     assert.equal((await server.call('DELETE', `${ns}/vms/demo`)).status, 200)
-    // Before, it does not hear its power button.
+    // Until it has booted, the guest ignores the power button.
     const headers = { authorization: `Bearer ${server.token}` }
     const log = async () => (await fetch(`${server.apiUrl}${ns}/vms/fast/logs`, { headers })).text()
     await eventually(async () => assert.ok((await log()).includes(quickWord)), bootMs)
@@ -177,7 +175,7 @@ describe('the console with real VMs', () => {
     assert.equal((await show('fast')).diskGeneration, 2)
   })
 
-  it('the console with real VMs saves it, and commits it, with progress on the page of the image', {
+  it('the console with real VMs saves and commits a VM, with progress on the page of the image', {
     timeout: 170_000,
   }, async () => {
     await go(page, server, '/vms/svc-default/fast')
@@ -193,7 +191,7 @@ describe('the console with real VMs', () => {
     await deploy('second', 'fast-saved')
     await choose(page, 'Actions', 'Commit to image')
     await submit('Commit to image')
-    // The page of the image has its versions from its own record, and what it was made from.
+    // The page of the image lists its versions and its parent.
     await go(page, server, '/images/fast-saved')
     const versions = page.getByRole('list', { name: 'Versions' })
     await versions.getByText('Version 2').waitFor({ timeout: bootMs })
@@ -206,7 +204,7 @@ describe('the console with real VMs', () => {
     assert.deepEqual(body.parent, { image: quickImage('amd64'), version: 1, vm: 'svc-default/fast' })
   })
 
-  it('the console with real VMs pushes an Apple silicon-based one, and shows how far it is', {
+  it('the console with real VMs pushes an Apple silicon VM and shows its progress', {
     timeout: 170_000,
   }, async () => {
     const { username, password } = registryUser
@@ -214,7 +212,7 @@ describe('the console with real VMs', () => {
     await choose(page, 'Actions', 'Push to registry')
     const push = page.getByRole('dialog', { name: 'Push VM mac to a registry' })
     await push.getByLabel('Image reference').fill(`${registry.host}/team/mac:1`)
-    // Nothing is stored for the registry yet: the form for it is at hand, and nothing that was typed is lost.
+    // The registry has no stored credentials: they are added from here, and the typed reference is kept.
     await push.getByRole('button', { name: 'Push to registry', exact: true }).click()
     await push.getByRole('alert').waitFor()
     await push.getByRole('button', { name: 'Add credentials' }).click()
@@ -236,8 +234,8 @@ describe('the console with real VMs', () => {
     await screenshot(page, 'console-real-push')
   })
 
-  it('the pages of the console had nothing to say against themselves', () => {
-    // Except for the one refusal that the test provokes.
+  it('the console with real VMs logs no errors in the browser', () => {
+    // Except for the refusal that the push test provokes.
     assert.deepEqual(
       opened.complaints.filter((each) => !each.includes('409')),
       [],
@@ -245,7 +243,7 @@ describe('the console with real VMs', () => {
   })
 })
 
-/** What is drawn on a canvas, by how many of its pixels are bright. */
+/** The width of a canvas and the number of its bright pixels. */
 function litPixels(element: unknown): { width: number; lit: number } {
   const surface = element as {
     width: number

@@ -12,7 +12,7 @@ const columns = [name, owner, memory, actions]
 const sum = (widths: readonly number[]): number => widths.reduce((all, each) => all + each, 0)
 
 describe('columns of a table', () => {
-  it('columns of a table are as wide as their content, and share what is left over', () => {
+  it('columns are as wide as their content and share spare width', () => {
     assert.deepEqual(columnWidths(columns, noChoice, 640), [300, 200, 90, 50])
     const wide = columnWidths(columns, noChoice, 1_230)
     assert.deepEqual(wide.map(Math.round), [600, 400, 180, 50])
@@ -24,25 +24,25 @@ describe('columns of a table', () => {
     assert.ok((withSentence[4] ?? 0) > 550, String(withSentence))
   })
 
-  it('the name is cut only when no other column of a table can give more', () => {
+  it('the name is cut only if no other column can shrink further', () => {
     const [namePx, ownerPx, memoryPx] = columnWidths(columns, noChoice, 540)
     assert.deepEqual([namePx, Math.round(ownerPx ?? 0), memoryPx], [300, 100, 90])
     const [cutNamePx, leastPx] = columnWidths(columns, noChoice, 400)
     assert.deepEqual([Math.round(cutNamePx ?? 0), leastPx], [168, 92])
     const short = columnWidths([name, { ...owner, look: 'short' }, memory, actions], noChoice, 400)
     assert.deepEqual(short, [120, 200, 90, 50])
-    // And when that is not enough, the table is wider than its place.
+    // If that is not enough, the table is wider than its box.
     assert.deepEqual(columnWidths(columns, noChoice, 100), [120, 92, 90, 50])
   })
 
-  it('a width that somebody chose is kept, and the others share the rest', () => {
+  it('a width that the user chose is kept, and the other columns share the rest', () => {
     const chosen = { ...noChoice, widths: { Owner: 90 } }
     assert.deepEqual(columnWidths(columns, chosen, 530), [300, 90, 90, 50])
     assert.equal(sum(columnWidths(columns, { ...noChoice, widths: { Name: 50, Owner: 50, Memory: 50 } }, 500)), 500)
     assert.deepEqual([allowedWidth(-5), allowedWidth(99.6), allowedWidth(1e9)], [48, 100, 2_000])
   })
 
-  it('columns of a table fill it, or are as narrow as they can be, whatever they hold', () => {
+  it('columns fill the table or are as narrow as possible, for any content', () => {
     const px = fc.integer({ min: 0, max: 3_000 })
     const column = fc.record({
       title: fc.constantFrom('a', 'b', 'c', 'd'),
@@ -54,7 +54,7 @@ describe('columns of a table', () => {
       const widths = columnWidths(any, noChoice, tablePx)
       assert.ok(widths.every((each) => Number.isFinite(each) && each >= 0))
       assert.ok(sum(widths) >= tablePx - 0.001, `${sum(widths)} of ${tablePx}`)
-      // Wider than its place only when nothing more can be taken away: names have a large part of it, others a short word.
+      // Wider than its box only if no column can shrink further.
       if (sum(widths) <= tablePx + 0.001) return
       for (const [index, { look, titlePx }] of any.entries()) {
         if (look === 'number' || look === 'short' || look === 'end') continue
@@ -68,7 +68,7 @@ describe('columns of a table', () => {
     fc.assert(property)
   })
 
-  it('small tables leave lesser columns out, unless somebody chose them', () => {
+  it('small tables hide lesser columns unless the user chose them', () => {
     const titles = (px: number, choice = noChoice) => shownColumns(columns, choice, px).map(({ title }) => title)
     assert.deepEqual(titles(1_000), ['Name', 'Owner', 'Memory', 'Actions'])
     assert.deepEqual(titles(800), ['Name', 'Owner', 'Actions'])
@@ -77,7 +77,7 @@ describe('columns of a table', () => {
     assert.deepEqual(columns.map(isChoosable), [false, true, true, false])
   })
 
-  it('a choice of columns that makes no sense is no choice', () => {
+  it('invalid stored column choices are ignored', () => {
     for (const stored of [
       null,
       '',

@@ -24,7 +24,7 @@ const nameOf = ({ name }: Row): string => name
 const textOf = ({ name, state, tags }: Row): string => [name, state, ...tags].join(' ')
 
 describe('rows of a table', () => {
-  it('rows of a table are found by search words and filters, all of which have to match', () => {
+  it('rows match all search words and filters', () => {
     const by = (query: string): string[] => names(filtered(rows, filters, new URLSearchParams(query)))
     assert.equal(filtered(rows, filters, new URLSearchParams('other=1')), rows)
     assert.deepEqual(by('state=running&tag=ios'), ['vm-10'])
@@ -35,7 +35,7 @@ describe('rows of a table', () => {
     assert.deepEqual(names(searched(rows, 'ios web', textOf)), [])
   })
 
-  it('a filter of a table offers what occurs, and what is chosen even if it occurs no longer', () => {
+  it('a filter offers the values that occur and the chosen value', () => {
     const [state, tag, node] = filters as [Filter<Row>, Filter<Row>, Filter<Row>]
     const values = (filter: Filter<Row>, chosen = ''): readonly string[] =>
       offered(occurringIn(filter, rows).values, chosen)
@@ -45,7 +45,7 @@ describe('rows of a table', () => {
     assert.equal(values(node, 'mac-1').length, 1)
   })
 
-  it('the order of a table stands in its address, and an address that names no column changes nothing', () => {
+  it('the order is kept in the URL; unknown columns are ignored', () => {
     const first = { column: 'Name', isDown: false }
     const titles = ['Name', 'Last seen']
     const sort = { column: 'Last seen', isDown: true }

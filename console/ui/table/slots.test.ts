@@ -7,7 +7,7 @@ import { inRowOrder, reassigned, type Slot } from './slots.ts'
 const keysOf = (slots: readonly Slot[]): string[] => slots.map(({ key }) => key)
 
 describe('elements of a long table', () => {
-  it('elements of a long table whose rows have left show the rows that come, and none is moved', () => {
+  it('elements of rows that scrolled out are reused for new rows without moving', () => {
     const first = reassigned([], ['a', 'b', 'c', 'd'], undefined)
     const next = reassigned(first, ['c', 'd', 'e', 'f'], undefined)
     assert.deepEqual(keysOf(next), ['e', 'f', 'c', 'd'])
@@ -18,7 +18,7 @@ describe('elements of a long table', () => {
     assert.deepEqual(keysOf(inRowOrder(next, ['c', 'd', 'e', 'f'])), ['c', 'd', 'e', 'f'])
   })
 
-  it('the element of a long table that has the keyboard is given to no other row', () => {
+  it('an element with the keyboard focus is not reused', () => {
     const first = reassigned([], ['a', 'b'], undefined)
     const [a, b] = first
     const next = reassigned(first, ['c', 'd'], a?.id)
@@ -30,7 +30,7 @@ describe('elements of a long table', () => {
     assert.ok(next.some(({ id }) => id === b?.id))
   })
 
-  it('every row of a long table has one element, and keeps it as long as it is drawn', () => {
+  it('every drawn row keeps its element', () => {
     const rows = fc.uniqueArray(fc.stringMatching(/^[a-f][0-9]?$/), { maxLength: 12 })
     const property = fc.property(
       fc.array(rows, { maxLength: 6 }),
