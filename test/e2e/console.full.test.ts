@@ -150,7 +150,7 @@ describe('the console with real VMs', () => {
 
   it('the console with real VMs stops, starts, suspends, resumes and reverts a VM', { timeout: 170_000 }, async () => {
     await deploy('fast', quickImage('amd64'))
-    // No page shows this VM any more.
+    // The page has navigated away from this VM.
     assert.equal((await server.call('DELETE', `${ns}/vms/demo`)).status, 200)
     // Until it has booted, the guest ignores the power button.
     const headers = { authorization: `Bearer ${server.token}` }
