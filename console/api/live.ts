@@ -5,18 +5,13 @@ import { listNamespaces } from '../../src/api/access/namespaces.ts'
 import type { ItemOf } from '../../src/api/operation.ts'
 import type { CallInput, ListOperation } from '../../src/client/client.ts'
 import { followList, identityOf } from '../../src/client/follow-list.ts'
-import { type RetryPolicy, wait } from '../../src/rules/retry.ts'
+import { retryPolicies, wait } from '../../src/platform/retry.ts'
 import { client } from './client.ts'
 import { LiveList, type Snapshot } from './live-list.ts'
 
 const keptMs = 30_000
 /** An open page reconnects however long the server is down. */
-const retryForever: RetryPolicy = {
-  attempts: Number.POSITIVE_INFINITY,
-  firstDelayMs: 200,
-  maxDelayMs: 2_000,
-  maxRetryAfterMs: 60_000,
-}
+const retryForever = { ...retryPolicies.background, firstDelayMs: 200, maxDelayMs: 2_000 }
 const lists = new Map<string, LiveList<unknown>>()
 
 /** A list is redrawn at most this often, because each redraw sorts all of it. A single change shows without delay. */

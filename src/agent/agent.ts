@@ -7,7 +7,7 @@ import type { Driver } from '../drivers/driver.ts'
 import { systemClock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import { reasonOf } from '../platform/reason.ts'
-import { backOff, wait } from '../rules/retry.ts'
+import { retry, retryPolicies } from '../platform/retry.ts'
 import { createCaptures } from './captures/captures.ts'
 import { createPacker, createPretendPacker } from './captures/pack.ts'
 import { captureServer } from './captures/server.ts'
@@ -90,7 +90,6 @@ const firstHeartbeatSeconds = 10
 const maxRefusals = 5
 /** More than come unasked for: those may take all the time that there is. */
 const chunksAtOnce = 16
-const joinRetry = { attempts: Infinity, firstDelayMs: 200, maxDelayMs: 5_000, maxRetryAfterMs: 30_000 }
 
 /** Throws when the folder cannot be used, or the cluster does not take the node. Waits for a server that is not there. */
 export async function startAgent(options: AgentOptions, signal = new AbortController().signal): Promise<Agent> {
@@ -126,22 +125,17 @@ export async function startAgent(options: AgentOptions, signal = new AbortContro
   }
 }
 
-async function joinPatiently(connection: AgentConnection, log: Log, signal: AbortSignal): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await connection.join(signal)
-    } catch (error) {
-      if (signal.aborted || !isRetriable(error)) throw error
-      log.warn('cannot join the cluster yet', {
-        address: connection.apiUrl,
-        problem: connectionProblem(error),
-        attempt,
-      })
+const joinPatiently = (connection: AgentConnection, log: Log, signal: AbortSignal): Promise<void> =>
+  retry(() => connection.join(signal), {
+    policy: { ...retryPolicies.background, maxDelayMs: 5_000 },
+    signal,
+    isRetriable,
+    onWait: ({ error, attempt }) => {
+      const problem = connectionProblem(error)
+      log.warn('cannot join the cluster yet', { address: connection.apiUrl, problem, attempt })
       connection.turn()
-      await wait(backOff(Math.min(attempt, 10), joinRetry, Math.random), signal)
-    }
-  }
-}
+    },
+  })
 
 interface Connections {
   readonly connection: AgentConnection

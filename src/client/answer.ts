@@ -1,6 +1,6 @@
 // Reading what came back: the body within bounds, and a refusal as the ApiError that the service meant.
 import { ApiError, type Cause, codes, type ErrorOptions, type Reason } from '../api/errors.ts'
-import { parseRetryAfter } from '../rules/retry.ts'
+import { parseRetryAfter } from '../platform/retry.ts'
 
 export const somethingElse = 'Check the address and any proxy: something other than svc3 answered'
 export const maxAnswerBytes = 64 * 1024 * 1024

@@ -2,7 +2,7 @@
 import { ApiError, invalid, invalidField } from '../api/errors.ts'
 import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../api/operation.ts'
 import { revisionHeader } from '../api/revision.ts'
-import { defaultRetry, delayBeforeRetry, type RetryPolicy, wait } from '../rules/retry.ts'
+import { isTransient, type RetryPolicy, retry, retryPolicies, type wait } from '../platform/retry.ts'
 import { errorFromAnswer, maxAnswerBytes, parseJson, somethingElse } from './answer.ts'
 import { createRevision, type Revision } from './revision.ts'
 import { type BodyStream, ConnectionError, type Transport, type TransportResponse } from './transport.ts'
@@ -75,10 +75,9 @@ const defaultTimeoutMs = 30_000
 const never = new AbortController().signal
 
 export function createClient(options: ClientOptions): Client {
-  const { transport, token, random = Math.random } = options
+  const { transport, token } = options
   const baseUrl = options.baseUrl.replace(/(?<!\/)\/+$/, '')
-  const policy: RetryPolicy = { ...defaultRetry, ...options.retry }
-  const pause = options.wait ?? wait
+  const policy: RetryPolicy = { ...retryPolicies.request, ...options.retry }
   const { revision = createRevision() } = options
 
   const headersFor = (operation: Operation, input: RawInput): Record<string, string> => ({
@@ -138,16 +137,13 @@ export function createClient(options: ClientOptions): Client {
 
   const exchange = async (operation: Operation, input: RawInput = {}): Promise<{ status: number; value: unknown }> => {
     const headers = headersFor(operation, input)
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await attemptOnce(operation, input, headers)
-      } catch (error) {
-        const isFinal = !isRepeatable(operation) || isUnanswered(error)
-        const delayMs = isFinal ? undefined : delayBeforeRetry(error, attempt, policy, random)
-        if (delayMs === undefined) throw error
-        await pause(delayMs, input.signal ?? never)
-      }
-    }
+    return retry(() => attemptOnce(operation, input, headers), {
+      policy,
+      signal: input.signal,
+      isRetriable: (error) => isRepeatable(operation) && !isUnanswered(error) && isTransient(error),
+      ...(options.wait && { wait: options.wait }),
+      ...(options.random && { random: options.random }),
+    })
   }
 
   const call = async (operation: Operation, input?: RawInput): Promise<unknown> =>

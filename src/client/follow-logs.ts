@@ -1,7 +1,7 @@
 // The output of a VM for as long as somebody reads it. The stream has no end of its own: one that ends was lost, and
 // another goes on. One that is silent is replaced before fetch or a proxy cuts it, without a gap.
 import type { getVmLogs } from '../api/vms/vms.ts'
-import { boundedDelay, isTransient, type RetryPolicy, wait } from '../rules/retry.ts'
+import { Backoff, isTransient, retryPolicies, wait } from '../platform/retry.ts'
 import type { Client } from './client.ts'
 import { ConnectionError } from './transport.ts'
 
@@ -21,10 +21,6 @@ interface FollowOptions {
   readonly overlapMs?: number | undefined
 }
 
-const retry: RetryPolicy = { attempts: 12, firstDelayMs: 200, maxDelayMs: 10_000, maxRetryAfterMs: 60_000 }
-/** A connection that lasted this long was a good one. */
-const goodMs = 5_000
-
 /** Throws what refuses the first connection, and what no other try would change: the VM is gone, the token has ended. */
 export async function* followLogs(client: Client, options: FollowOptions): AsyncGenerator<Uint8Array> {
   const { operation, namespace, vm, tail, signal, onLost, silentMs = 45_000, overlapMs = 3_000 } = options
@@ -34,9 +30,11 @@ export async function* followLogs(client: Client, options: FollowOptions): Async
     const query = { follow: true, ...(from !== undefined && { tail: from }) }
     return connection(signal, (own) => client.open(operation, { params: { namespace, vm }, query, signal: own }))
   }
-  for (let attempt = 1; ; attempt++) {
+  const policy = retryPolicies.stream
+  const backoff = new Backoff({ policy, signal, ...(onLost && { onWait: onLost }) })
+  for (;;) {
     const startMs = performance.now()
-    let failure: unknown
+    let failure: unknown = endless(client.baseUrl, vm)
     let current = connect()
     try {
       await current.opened
@@ -62,11 +60,8 @@ export async function* followLogs(client: Client, options: FollowOptions): Async
     } finally {
       current.close()
     }
-    signal.throwIfAborted()
-    if (performance.now() - startMs > goodMs) attempt = 1
-    if (attempt >= retry.attempts) throw failure ?? endless(client.baseUrl, vm)
-    onLost?.()
-    await wait(boundedDelay(failure, attempt, retry), signal)
+    if (performance.now() - startMs > policy.steadyMs) backoff.progressed()
+    await backoff.failed(failure)
   }
 }
 

@@ -1,6 +1,6 @@
 // Changes of a list as they happen. Goes on by itself after a lost connection, from the last version it has seen.
 import type { ItemOf } from '../api/operation.ts'
-import { boundedDelay, isTransient, type RetryPolicy, wait } from '../rules/retry.ts'
+import { Backoff, isTransient, type RetryPolicy, retryPolicies, unlessAborted } from '../platform/retry.ts'
 import { errorFromAnswer, isObject, parseJson, somethingElse } from './answer.ts'
 import type { CallInput, Client, ListOperation, RawInput } from './client.ts'
 import { ConnectionError, type TransportResponse } from './transport.ts'
@@ -19,7 +19,6 @@ export interface WatchOptions {
   readonly onConnection?: (isConnected: boolean) => void
 }
 
-const watchRetry: RetryPolicy = { attempts: 12, firstDelayMs: 200, maxDelayMs: 10_000, maxRetryAfterMs: 60_000 }
 const maxLineBytes = 8 * 1024 * 1024
 
 /**
@@ -33,12 +32,13 @@ export async function* watch<O extends ListOperation>(
   input: CallInput<O>,
   options: WatchOptions,
 ): AsyncGenerator<WatchEvent<ItemOf<O>>> {
-  const { signal, retry = watchRetry, onConnection } = options
+  const { signal, retry: policy = retryPolicies.stream, onConnection } = options
   let { resourceVersion } = options
   // What is there at the start comes in no order of versions: until a bookmark, there is no place to resume from.
   let isCaughtUp = resourceVersion !== undefined
-  for (let attempt = 1; !signal.aborted; attempt++) {
-    let failure: unknown
+  const backoff = new Backoff({ policy, signal })
+  while (!signal.aborted) {
+    let failure: unknown = endless(client.baseUrl)
     try {
       const response = await client.open(operation, requestFor(input, resourceVersion, signal))
       onConnection?.(true)
@@ -47,18 +47,14 @@ export async function* watch<O extends ListOperation>(
         isCaughtUp ||= event.type === 'BOOKMARK'
         if (isCaughtUp) resourceVersion = versionOf(event) ?? resourceVersion
         if (isCaughtUp && resourceVersion !== undefined) client.saw(resourceVersion)
-        attempt = 0
+        backoff.progressed()
         yield event
       }
     } catch (error) {
-      if (signal.aborted) return
-      if (!isTransient(error)) throw error
       failure = error
-      onConnection?.(false)
+      if (!signal.aborted && isTransient(error)) onConnection?.(false)
     }
-    if (signal.aborted) return
-    if (attempt >= retry.attempts) throw failure ?? endless(client.baseUrl)
-    await wait(boundedDelay(failure, attempt, retry), signal).catch(() => undefined)
+    await backoff.failed(failure).catch(unlessAborted(signal))
   }
 }
 

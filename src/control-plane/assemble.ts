@@ -14,6 +14,7 @@ import { WarmSlots } from '../controllers/scheduling/warm-slots.ts'
 import type { ContentStore } from '../images/content/content.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
+import type { RetryPolicy } from '../platform/retry.ts'
 import { createApp } from '../server/app.ts'
 import type { Peers } from '../server/cluster/server-calls.ts'
 import { StalenessGuard } from '../server/cluster/staleness-guard.ts'
@@ -70,7 +71,7 @@ interface ServerInput {
     | ((own: { readonly tokens: Tokens; readonly certificates: Certificates }) => Promise<Peers>)
     | undefined
   /** The delay before a remote is retried, which tests shorten. */
-  readonly remoteDelayMs?: number
+  readonly remoteRetry?: RetryPolicy
 }
 
 export type Server = Awaited<ReturnType<typeof assembleServer>>
@@ -157,7 +158,7 @@ export async function assembleServer(input: ServerInput) {
     partialFolder,
     partialUploads: new PartialUploads(partialFolder, clock),
     deliveries: new Deliveries(),
-    remotes: await Remotes.open(settings.remotes, dataFolder, input.remoteDelayMs),
+    remotes: await Remotes.open(settings.remotes, dataFolder, input.remoteRetry),
     history,
     legacyUsage,
     stopping: stopping.signal,

@@ -13,8 +13,8 @@ import { openRegistry } from '../oci/registry/registry.ts'
 import { type Clock, systemClock } from '../platform/clock.ts'
 import { mayBeThere, readFileIfPresent, whyUnreadable } from '../platform/files.ts'
 import { type Log, silentLog } from '../platform/log.ts'
+import { isTransient, retryPolicies } from '../platform/retry.ts'
 import { type ImagesAddress, parseImagesAddress } from '../rules/images-address.ts'
-import { isTransient } from '../rules/retry.ts'
 import { parseSettings, type Settings, SettingsError } from '../server/config/settings.ts'
 import type { Collections } from '../store/records/collections.ts'
 import { isFault, type Json, type Store, StoreError } from '../store/store.ts'
@@ -48,8 +48,6 @@ const passwordVariable = 'SVC3_IMAGES_PASSWORD'
 const credentialName = 'svc3-images-password'
 export const inFolder = 'folder'
 
-/** Callers retry, too. This covers a restart of the registry, so that it does not fail work in progress. */
-const retry = { attempts: 6, firstDelayMs: 250, maxDelayMs: 3_000, maxRetryAfterMs: 10_000 }
 const idleMs = 30_000
 /** A registry that was used before gets a shorter timeout. */
 const claimMs = { first: 15_000, known: 3_000 }
@@ -84,7 +82,8 @@ export async function openImagePlace(options: ImagePlaceOptions): Promise<ImageP
       untrusted: 'Set images.caFile in config.json to the CA that signed the certificate',
       plain: 'Use its TLS port, or allow plain HTTP by the address oci+http://REGISTRY/PREFIX',
     },
-    retry,
+    // Callers retry, too. This covers a restart of the registry, so that it does not fail work in progress.
+    retry: retryPolicies.transfer,
     idleMs,
   })
   const repository = registry.repository(name)

@@ -8,8 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { UserEdit, UserEditResult } from '../auth/provider/users.ts'
 import type { Rotated } from '../auth/signing-keys.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
-import { isAlive } from '../platform/is-alive.ts'
-import { LockedError, withLockFile } from '../platform/lock-file.ts'
+import { LockedError, processExists, withLockFile } from '../platform/lock-file.ts'
 import type { BackupReport } from './backup-file.ts'
 import { readConnection } from './connection.ts'
 import { becomeOwner, OperatorError } from './data-folder.ts'
@@ -53,7 +52,7 @@ export async function askServer<Name extends RequestName>(
   timeoutMs: number,
 ): Promise<Requests[Name]['answer']> {
   const server = await readConnection(dataDir)
-  if (!server || !isAlive(server.pid) || !(await answers(server.apiUrl))) {
+  if (!server || !processExists(server.pid) || !(await answers(server.apiUrl))) {
     throw new OperatorError(`A process has ${dataDir} open, but ${dataDir}/connection.json does not name it`)
   }
   // The server has to be able to read the request and to overwrite it.
@@ -80,7 +79,8 @@ async function ask(
     const written = await readRequest(dataDir)
     if (written?.id === id && written.answer) return written.answer
     if (written?.id === id && written.problem !== undefined) throw new OperatorError(written.problem)
-    if (!isAlive(pid)) throw new OperatorError(`The server (process ${pid}) stopped. Its next start finishes the work`)
+    if (!processExists(pid))
+      throw new OperatorError(`The server (process ${pid}) stopped. Its next start finishes the work`)
   }
   throw new OperatorError(`The server (process ${pid}) did not answer within ${timeoutMs / 1_000} s. Check its log`)
 }

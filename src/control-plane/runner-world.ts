@@ -2,7 +2,7 @@
 import os from 'node:os'
 import type { RunnerServices } from '../controllers/runners/drive-runners.ts'
 import { runnerLabel } from '../controllers/runners/driven-pool.ts'
-import type { RetryPolicy } from '../rules/retry.ts'
+import type { RetryPolicy } from '../platform/retry.ts'
 import { parseRunnerScope } from '../rules/runners/scope.ts'
 import type { GitHubCredential } from '../runners/github/connection.ts'
 import { githubSource } from '../runners/github/scale-set.ts'

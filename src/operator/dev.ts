@@ -11,7 +11,7 @@ import { UsageError } from '../cli/line/usage.ts'
 import { administrator, type ConnectionFile, readConnection } from '../control-plane/connection.ts'
 import type { ControlPlane, KubernetesListener } from '../control-plane/control-plane.ts'
 import { nextSteps } from '../control-plane/next-steps.ts'
-import { isAlive } from '../platform/is-alive.ts'
+import { processExists } from '../platform/lock-file.ts'
 import { isLoopback } from '../rules/addresses.ts'
 import type { DevOptions } from './dev-nodes.ts'
 import { imageQuota, imagesOption, imagesPlaceOf, type ListenAddress, parseListen } from './options.ts'
@@ -77,7 +77,7 @@ export const command = defineCommand({
     const kubernetes = kubernetesPlace(options['kubernetes-listen'], listen)
     // Whether another one runs, its lock decides: until then nothing is said that may not come true.
     const { pid } = (await readConnection(dataDir)) ?? {}
-    if (pid === undefined || !isAlive(pid)) host.stdout.write(startingLine(dev))
+    if (pid === undefined || !processExists(pid)) host.stdout.write(startingLine(dev))
     const [{ serve }, { startNodes }] = await Promise.all([
       import('../control-plane/serve.ts'),
       import('./dev-nodes.ts'),

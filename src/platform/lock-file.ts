@@ -1,7 +1,6 @@
 // "One at a time" between processes: a file that names its holder. It comes into being whole, by link(), so that nobody
 // reads a half-written one; the lock of a process that died is taken over; and only its holder takes it away.
 import { readFileIfPresent } from './files.ts'
-import { isAlive } from './is-alive.ts'
 
 // Not by `import`, which the command line's bundle would pay for at every start.
 const fs = process.getBuiltinModule('node:fs/promises')
@@ -51,11 +50,21 @@ async function removeIfDead(file: string): Promise<void> {
   const text = await readFileIfPresent(file)
   if (text === undefined) return
   const pid = Number(text.split(' ')[0])
-  if (isAlive(pid)) throw new LockedError(file, pid)
+  if (processExists(pid)) throw new LockedError(file, pid)
   const aside = `${file}.${process.pid}.dead`
   await fs.rename(file, aside).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error
   })
   if ((await readFileIfPresent(aside)) !== text) await fs.link(aside, file).catch(() => undefined)
   await fs.rm(aside, { force: true })
+}
+
+/** Whether a process of this pid runs, also one of another user. A pid may be reused: see `isAlive` of processes.ts. */
+export function processExists(pid: number): boolean {
+  if (!Number.isInteger(pid) || pid <= 0) return false
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
 }

@@ -10,7 +10,7 @@ interface Imports {
 export const rooms: Readonly<Record<string, Imports>> = {
   agent: {
     imports:
-      'agent/captures, agent/host, agent/images, agent/link, agent/measurements, agent/state, agent/vms, api, client, drivers, platform, rules',
+      'agent/captures, agent/host, agent/images, agent/link, agent/measurements, agent/state, agent/vms, api, client, drivers, platform',
   },
   'agent/captures': {
     imports:
@@ -26,7 +26,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   'agent/measurements': { imports: 'drivers, platform' },
   'agent/state': { imports: 'api, drivers, platform' },
   'agent/vms': {
-    imports: 'agent/captures, agent/images, agent/link, agent/state, api, drivers, platform, rules',
+    imports: 'agent/captures, agent/images, agent/link, agent/state, api, drivers, platform',
     packages: 'ssh2 (grow.ts)',
   },
   api: { imports: '', packages: 'typebox' },
@@ -56,19 +56,22 @@ export const rooms: Readonly<Record<string, Imports>> = {
   'cli/line': { imports: 'api, cli, cli/output, rules' },
   'cli/output': { imports: 'cli, rules', packages: 'yaml (output.ts)' },
   'cli/reference': { imports: 'cli, cli/commands, cli/line' },
-  client: { imports: 'api, rules', packages: 'ws (tunnel.ts)' },
+  client: {
+    imports: 'api, platform (answer.ts, call-until-done.ts, client.ts, follow-logs.ts, watch.ts)',
+    packages: 'ws (tunnel.ts)',
+  },
   console: {
     imports:
       'console/api, console/pages (app.tsx, shortcuts.tsx), console/ui (app.tsx, broken.tsx, frame.tsx, login.tsx, nav.ts, shortcuts.tsx)',
     packages: '@novnc/novnc (novnc.d.ts), react, react-dom (main.tsx), wouter',
   },
   'console/api': {
-    imports: 'console (page-transport.ts, session.ts, watch-socket.ts), api, client, rules',
+    imports: 'console (page-transport.ts, session.ts, watch-socket.ts), api, client, platform (live.ts), rules',
     packages: 'react',
   },
   'console/pages': {
     imports:
-      'console, console/api, console/teach, console/ui, console/ui/table, api, client, legacy, rules, rules/pools',
+      'console, console/api, console/teach, console/ui, console/ui/table, api, client, legacy, platform (images/upload.tsx), rules, rules/pools',
     packages:
       '@novnc/novnc (vms/screen.tsx, vms/thumbnail.tsx), @xterm/addon-fit (vms/terminal.tsx), @xterm/xterm (vms/terminal.tsx), react, uplot (charts/plot.tsx), wouter',
   },
@@ -111,7 +114,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   'images/content': { imports: 'images/format, platform' },
   'images/format': { imports: 'api, rules', packages: 'typebox' },
   'images/nbd': { imports: '' },
-  'images/pack': { imports: 'images/content, images/format, images/qcow2, platform, rules' },
+  'images/pack': { imports: 'images/content, images/format, images/qcow2, platform' },
   'images/qcow2': { imports: 'images/content, images/format, platform, rules' },
   legacy: { imports: 'api' },
   'legacy/scan': { imports: 'legacy' },

@@ -102,12 +102,11 @@ function pushing(
     },
     changed: () => undefined,
     log: silentLog,
-    retry: { attempts: Number.POSITIVE_INFINITY, firstDelayMs: 1, maxDelayMs: 5, maxRetryAfterMs: 0 },
+    retry: { attempts: Number.POSITIVE_INFINITY, firstDelayMs: 1, maxDelayMs: 5 },
     registryRetry: {
       attempts: Infinity,
       firstDelayMs: 100,
       maxDelayMs: 1_000,
-      maxRetryAfterMs: 0,
       withinMs: timeoutMs,
     },
   } as unknown as Parameters<typeof createCaptures>[0])

@@ -9,7 +9,7 @@ import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { createReporter, type Reporter } from '../../platform/reporter.ts'
-import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
+import { type RetryPolicy, retryDelay, retryPolicies, wait } from '../../platform/retry.ts'
 import type { Images } from '../images/images.ts'
 import { isRetriable } from '../link/connection.ts'
 import { createDeliveries, packedPercent } from './deliveries.ts'
@@ -71,8 +71,6 @@ interface Running {
   /** It is no longer desired. */
   isDropped: boolean
 }
-
-const again: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 10_000, maxRetryAfterMs: 0 }
 
 export function createCaptures(options: CapturesOptions): Captures {
   const { driver, images, packer, states, log } = options
@@ -144,7 +142,7 @@ export function createCaptures(options: CapturesOptions): Captures {
         // A registry was waited for long enough.
         else if (one.state.phase !== 'failed' && (!isRetriable(error) || error instanceof RegistryError))
           await fail(one, error)
-        const delayMs = backOff(Math.min(attempt, 10), options.retry ?? again, Math.random)
+        const delayMs = retryDelay(error, attempt, options.retry ?? retryPolicies.background)
         await pause(delayMs, one.isDropped ? stopping.signal : signal).catch(() => undefined)
       }
     }

@@ -6,7 +6,7 @@ import type { Stored } from '../../images/content/content.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { eachAtOnce } from '../../platform/parallel.ts'
 import { reasonOf } from '../../platform/reason.ts'
-import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
+import { type RetryPolicy, retry, retryPolicies, type wait } from '../../platform/retry.ts'
 import { isRetriable } from '../link/connection.ts'
 
 /** What is said to the server; each may throw what `isRetriable` knows. */
@@ -24,7 +24,9 @@ interface DeliverOptions {
   progress(share: number, bytes: number): void
   /** The server is there and says "not now": why. */
   waits?(reason: string): void
+  /** Tests only. */
   readonly retry?: RetryPolicy
+  readonly maxRefusals?: number
   /** How it is waited between two tries; may end early, when the server is known to be back. */
   readonly pause?: typeof wait
 }
@@ -33,8 +35,8 @@ const putsAtOnce = 4
 const askedAtOnce = 5_000
 /** A server that loses what it has taken is not to be fed for ever. */
 const maxRounds = 5
-/** A server that is not there is waited for as long as it takes; one that says "not now", for about an hour. */
-const patience: RetryPolicy = { attempts: 160, firstDelayMs: 200, maxDelayMs: 30_000, maxRetryAfterMs: 30_000 }
+/** About an hour. A server that cannot be reached is retried without limit. */
+const defaultMaxRefusals = 240
 
 /** What passes within a second or two is not worth a word. */
 const quietRefusals = 3
@@ -69,22 +71,27 @@ export async function deliver(content: string, parts: readonly Stored[], options
   throw new Error('the server cannot store the image; check its free disk space and try again')
 }
 
-async function persistently<T>(work: () => Promise<T>, options: DeliverOptions): Promise<T> {
-  const { signal, retry = patience, pause = wait } = options
+function persistently<T>(work: () => Promise<T>, options: DeliverOptions): Promise<T> {
+  const { signal, retry: policy = retryPolicies.background, maxRefusals = defaultMaxRefusals, pause } = options
   let refusals = 0
-  for (let attempt = 1; ; attempt++) {
+  const attempt = async (): Promise<T> => {
     try {
       return await work()
     } catch (error) {
-      signal.throwIfAborted()
-      // Damaged on the way, or in the server's store: sent again, it heals.
-      const isDamaged = error instanceof ApiError && error.code === 400
-      const isRefused = !(error instanceof ConnectionError)
-      if (isRefused) refusals++
-      if (!(isRetriable(error) || isDamaged)) throw error
-      if (refusals >= retry.attempts) throw new Error(`the server refused it: ${reasonOf(error)}`, { cause: error })
-      if (isRefused && refusals > quietRefusals) options.waits?.(reasonOf(error))
-      await pause(backOff(Math.min(attempt, 10), retry, Math.random), signal)
+      if (error instanceof ConnectionError || ++refusals < maxRefusals || !mayPass(error)) throw error
+      throw new Error(`the server refused it: ${reasonOf(error)}`, { cause: error })
     }
   }
+  return retry(attempt, {
+    policy,
+    signal,
+    isRetriable: mayPass,
+    onWait: ({ error }) => {
+      if (!(error instanceof ConnectionError) && refusals > quietRefusals) options.waits?.(reasonOf(error))
+    },
+    ...(pause && { wait: pause }),
+  })
 }
+
+/** Content that was damaged in transit or in the server's store is refused with 400, and repaired by sending it again. */
+const mayPass = (error: unknown): boolean => isRetriable(error) || (error instanceof ApiError && error.code === 400)

@@ -1,5 +1,5 @@
 // Where what was packed of a VM goes: chunk by chunk to the server, or straight to a registry.
-import type { RetryPolicy, wait } from '../../rules/retry.ts'
+import type { RetryPolicy, wait } from '../../platform/retry.ts'
 import { deliver, type Receiver } from './deliver.ts'
 import type { Packer } from './pack.ts'
 import { type PushOptions, type PushTarget, push } from './push.ts'

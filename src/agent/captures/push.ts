@@ -8,11 +8,11 @@ import { imageSource } from '../../oci/artifact/image-target.ts'
 import type { ArtifactSource } from '../../oci/artifact/target.ts'
 import { copy } from '../../oci/copy.ts'
 import { type Forwarding, forwardTo } from '../../oci/forward.ts'
-import type { OnWaiting, Outage, RetryNotice } from '../../oci/registry/patience.ts'
 import { openRegistry, type Repository } from '../../oci/registry/registry.ts'
+import type { OnWaiting, RetryNotice } from '../../oci/registry/waiting.ts'
 import { tartSource } from '../../oci/tart/write.ts'
+import type { RetryPolicy } from '../../platform/retry.ts'
 import { type ImageReference, parseImageReference } from '../../rules/image-reference.ts'
-import type { RetryPolicy } from '../../rules/retry.ts'
 import type { CaptureProgress } from './server.ts'
 
 export interface PushTarget {
@@ -33,8 +33,6 @@ export interface Sent {
   readonly bytes: number
   /** Digests of what the registry has. */
   readonly there: ReadonlySet<string>
-  /** The registry may not have answered since. */
-  readonly outage: Outage
 }
 
 export interface PushOptions {
@@ -55,7 +53,6 @@ export async function push(content: string, target: PushTarget, options: PushOpt
   const { store, sent, signal, progress } = options
   let far: CaptureProgress = { percent: 0, bytes: 0 }
   using place = openTarget(target, {
-    outage: sent?.outage,
     onWaiting: (waiting) => progress({ ...far, ...(waiting && { waiting }) }),
   })
   const { annotations } = place
@@ -117,10 +114,8 @@ interface HeadStart {
 
 /** Sends chunks while others are still being packed. `changed`: it begins to wait, or goes on. */
 export function startSending(target: PushTarget, signal: AbortSignal, changed: () => void): HeadStart {
-  const outage: Outage = { sinceMs: undefined }
   let waits: RetryNotice | undefined
   const place = openTarget(target, {
-    outage,
     onWaiting(waiting) {
       waits = waiting
       changed()
@@ -132,7 +127,7 @@ export function startSending(target: PushTarget, signal: AbortSignal, changed: (
     sentBytes = bytes
   }
   return {
-    sent: () => ({ bytes: sentBytes, there: forwarding?.there ?? new Set(), outage }),
+    sent: () => ({ bytes: sentBytes, there: forwarding?.there ?? new Set() }),
     waiting: () => waits,
     through(store) {
       forwarding = forwardTo(place.repository, store, { signal, onSent })
@@ -147,7 +142,7 @@ export function startSending(target: PushTarget, signal: AbortSignal, changed: (
 
 function openTarget(
   { reference: text, from, createdAt, login, retry }: PushTarget,
-  waiting: { readonly outage: Outage | undefined; readonly onWaiting: OnWaiting },
+  waiting: { readonly onWaiting: OnWaiting },
 ): Disposable & { repository: Repository; tag: string; annotations: Annotations } {
   const parsed = parseImageReference(text, 'push')
   if (!parsed.ok) throw new Error(`${parsed.problem}; ${parsed.hint}`)

@@ -9,7 +9,7 @@ import {
   reportCapture,
 } from '../../api/nodes/captures.ts'
 import { timeoutAfter } from '../../client/client.ts'
-import type { RetryNotice } from '../../oci/registry/patience.ts'
+import type { RetryNotice } from '../../oci/registry/waiting.ts'
 import { type AgentConnection, isRetriable } from '../link/connection.ts'
 import type { Receiver } from './deliver.ts'
 

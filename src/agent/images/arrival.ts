@@ -7,8 +7,8 @@ import { type NbdServer, serveDisk } from '../../images/nbd/server.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Progress } from '../../platform/parallel.ts'
 import { reasonOf } from '../../platform/reason.ts'
+import { orAborted, type RetryPolicy, retry, unlessAborted, wait } from '../../platform/retry.ts'
 import { makeTemporary } from '../../platform/temporary-folder.ts'
-import { orAborted, type RetryPolicy, wait, withRetries } from '../../rules/retry.ts'
 import { ArrivingDisk, openCopy, type ReadFigures } from './arriving-disk.ts'
 import type { OpenedDisk } from './content.ts'
 import type { ImageProvider } from './single-flight.ts'
@@ -173,24 +173,28 @@ export class Arrival {
   async #fetch(): Promise<BaseImage> {
     const { fetch, log, memoryFirst, retry: policy } = this.#options
     const { signal } = this.#stopping
-    const work = (): Promise<BaseImage> =>
+    const work = (progressed: () => void): Promise<BaseImage> =>
       fetch(this.#provider, {
         signal,
         memoryFirst: memoryFirst && !this.#served,
         waits: (reason) => this.#setProblem(reason),
         opened: async (disk) => {
+          progressed()
           this.#setProblem(undefined)
           await this.#readFrom(disk)
         },
       })
-    const failed = (error: unknown, attempt: number): void => {
-      if (!this.#served && !this.isInUse) throw error
-      const problem = reasonOf(error)
-      this.#setProblem(problem)
-      const name = this.#provider.title
-      log.warn('failed to fetch an image that a VM runs on; trying again', { name, problem, attempt })
-    }
-    return withRetries(work, { policy, signal, failed })
+    return retry(work, {
+      policy,
+      signal,
+      isRetriable: () => this.#served !== undefined || this.isInUse,
+      onWait: ({ error, attempt }) => {
+        const problem = reasonOf(error)
+        this.#setProblem(problem)
+        const name = this.#provider.title
+        log.warn('failed to fetch an image that a VM runs on; trying again', { name, problem, attempt })
+      },
+    })
   }
 
   async #readFrom({ fill, file: name, image, lacksMemory }: OpenedDisk): Promise<void> {
@@ -258,12 +262,15 @@ export class Arrival {
     const work = async (): Promise<void> => {
       if (this.users.has(user.uid)) await orAborted(user.arrived(whole), signal)
     }
-    const failed = (error: unknown, attempt: number): void =>
-      log.warn('a VM could not be moved to the complete copy of its image; trying again', {
-        problem: reasonOf(error),
-        attempt,
-      })
-    await withRetries(work, { policy, signal, failed }).catch(() => undefined)
+    await retry(work, {
+      policy,
+      signal,
+      isRetriable: () => true,
+      onWait: ({ error, attempt }) => {
+        const problem = reasonOf(error)
+        log.warn('a VM could not be moved to the complete copy of its image; trying again', { problem, attempt })
+      },
+    }).catch(unlessAborted(signal))
   }
 
   #setProblem(problem: string | undefined): void {

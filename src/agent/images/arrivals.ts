@@ -11,7 +11,7 @@
 import { createHash } from 'node:crypto'
 import path from 'node:path'
 import type { BaseImage } from '../../drivers/driver.ts'
-import { orAborted, type RetryPolicy } from '../../rules/retry.ts'
+import { orAborted, type RetryPolicy, retryPolicies } from '../../platform/retry.ts'
 import { Arrival, type ArrivalOptions, type ArrivalState, type ArrivalUser } from './arrival.ts'
 import type { ImageProvider } from './single-flight.ts'
 
@@ -29,8 +29,6 @@ interface ArrivalsOptions extends Omit<ArrivalOptions, 'socket' | 'retry' | 'mem
   /** Tests only. */
   readonly retry?: RetryPolicy | undefined
 }
-
-const defaultRetry: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 15_000, maxRetryAfterMs: 0 }
 
 export class Arrivals {
   readonly #options: ArrivalsOptions
@@ -101,7 +99,7 @@ export class Arrivals {
 
   #start(provider: ImageProvider, copy: BaseImage | undefined, memoryFirst: boolean): Arrival {
     const { key } = provider
-    const { socketFolder, retry = defaultRetry } = this.#options
+    const { socketFolder, retry = retryPolicies.background } = this.#options
     const socket = path.join(socketFolder, createHash('sha256').update(key).digest('hex').slice(0, 20))
     const arrival = new Arrival(provider, { ...this.#options, socket, retry, memoryFirst })
     this.#arrivals.set(key, arrival)

@@ -3,7 +3,7 @@ import fs from 'node:fs/promises'
 import type { ImageFigures } from '../../api/nodes/agent.ts'
 import type { ServedDisk } from '../../images/nbd/server.ts'
 import type { DiskFill } from '../../images/pack/disk-fill.ts'
-import { orAborted } from '../../rules/retry.ts'
+import { orAborted } from '../../platform/retry.ts'
 
 /** Where reads are answered from at the moment: a fill in progress, or the complete copy. */
 interface DiskContent extends Pick<DiskFill, 'has' | 'ready'> {

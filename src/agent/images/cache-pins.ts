@@ -3,7 +3,7 @@ import type { CopyReport, DesiredCache } from '../../api/images/image-cache.ts'
 import { timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
-import { type RetryPolicy, withRetries } from '../../rules/retry.ts'
+import { type RetryOptions, type RetryPolicy, retry, retryPolicies, unlessAborted } from '../../platform/retry.ts'
 import { type DesiredImage, type Images, keyOf } from './images.ts'
 import type { LocalCopy } from './inventory.ts'
 
@@ -29,12 +29,6 @@ const maxFetches = 2
 /** Each report of progress is a write to the server's database. */
 const percentStep = 5
 const minuteMs = 60_000
-const defaultRetry: RetryPolicy = {
-  attempts: Infinity,
-  firstDelayMs: 2_000,
-  maxDelayMs: 300_000,
-  maxRetryAfterMs: 0,
-}
 
 export class Pins {
   readonly #options: PinsOptions
@@ -55,10 +49,11 @@ export class Pins {
     this.#outdated.abort()
     this.#outdated = new AbortController()
     const { signal } = this.#outdated
-    const failed = (error: unknown, attempt: number): void =>
-      this.#options.log.error('failed to cache images', { attempt }, error)
     this.#applying = this.#applying.then(() =>
-      withRetries(() => this.#apply(cache), { policy: this.#retry, signal, failed }).catch(() => undefined),
+      this.#untilDone(signal, {
+        work: () => this.#apply(cache),
+        onWait: ({ error, attempt }) => this.#options.log.error('failed to cache images', { attempt }, error),
+      }),
     )
   }
 
@@ -87,8 +82,12 @@ export class Pins {
     await Promise.all(this.#working)
   }
 
-  get #retry(): RetryPolicy {
-    return this.#options.retry ?? defaultRetry
+  #untilDone(
+    signal: AbortSignal,
+    { work, onWait }: Required<Pick<RetryOptions, 'onWait'>> & { work(): Promise<void> },
+  ) {
+    const { retry: policy = retryPolicies.costly } = this.#options
+    return retry(work, { policy, signal, isRetriable: () => true, onWait }).catch(unlessAborted(signal))
   }
 
   async #apply({ images: desired, drops }: DesiredCache): Promise<void> {
@@ -122,20 +121,19 @@ export class Pins {
   async #fetch(pin: Pin): Promise<void> {
     const { changed, log } = this.#options
     const { signal } = pin.cancel
-    const failed = (error: unknown, attempt: number): void => {
-      const problem = reasonOf(error).slice(0, 1_024)
-      Object.assign(pin, { state: 'Failed', problem })
-      changed()
-      log.warn('failed to cache an image on this node', { name: pin.image.name, problem, attempt })
-    }
-    const work = (): Promise<void> => this.#inSlot(() => this.#ensure(pin))
-    await withRetries(work, { policy: this.#retry, signal, failed }).then(
-      () => {
+    await this.#untilDone(signal, {
+      work: async () => {
+        await this.#inSlot(() => this.#ensure(pin))
         Object.assign(pin, { state: 'Ready', percent: undefined, problem: undefined })
         changed()
       },
-      () => undefined,
-    )
+      onWait: ({ error, attempt }) => {
+        const problem = reasonOf(error).slice(0, 1_024)
+        Object.assign(pin, { state: 'Failed', problem })
+        changed()
+        log.warn('failed to cache an image on this node', { name: pin.image.name, problem, attempt })
+      },
+    })
   }
 
   /** Fails when the fetch stalls, so that others get the slot. */

@@ -11,7 +11,7 @@ import {
 import type { Syncing } from '../../images/content/syncing.ts'
 import { RegistryError } from '../../oci/artifact/errors.ts'
 import { reasonOf } from '../../platform/reason.ts'
-import { backOff, orAborted, type RetryPolicy, wait } from '../../rules/retry.ts'
+import { orAborted, type RetryPolicy, retry, retryPolicies } from '../../platform/retry.ts'
 import { isRetriable } from '../link/connection.ts'
 
 /** Opens content on the server. It is not checked. */
@@ -62,8 +62,6 @@ export interface SourceOptions {
   readonly silenceMs?: number
 }
 
-/** Long enough for a restart of the server. */
-const serverRetry: RetryPolicy = { attempts: 8, firstDelayMs: 500, maxDelayMs: 10_000, maxRetryAfterMs: 0 }
 const defaultMaxRefusals = 400
 /** Failures that are not reported, because most pass within seconds. */
 const quietFailures = 1
@@ -75,7 +73,13 @@ class Silence extends Error {
 }
 
 export function fetchedContent(options: SourceOptions): ContentSource {
-  const { store, open, isPassedOn = false, retry = serverRetry, silenceMs = defaultSilenceMs } = options
+  const {
+    store,
+    open,
+    isPassedOn = false,
+    retry: policy = retryPolicies.transfer,
+    silenceMs = defaultSilenceMs,
+  } = options
   const { maxRefusals = defaultMaxRefusals } = options
   const syncing = options.syncing && { syncing: options.syncing }
 
@@ -112,29 +116,28 @@ export function fetchedContent(options: SourceOptions): ContentSource {
     return Buffer.concat(pieces, bytes)
   }
 
-  const fetch = async (digest: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> => {
+  const fetch = (digest: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> => {
     let refusals = 0
-    for (let attempt = 1; ; attempt++) {
+    const work = async (progressed: () => void): Promise<Buffer> => {
       try {
         return await fetchOnce(digest, maxBytes, signal)
       } catch (error) {
-        signal.throwIfAborted()
         if (error instanceof ApiError && error.code === 404)
           throw new Error(`content is lost (no server has ${digest}); delete the image and upload it again`, {
             cause: error,
           })
-        if (options.waits && error instanceof ApiError && error.code === 503 && ++refusals <= maxRefusals) {
-          if (refusals > quietFailures) options.waits(error.message)
-          const requestedMs = Math.min((error.options.retryAfterSeconds ?? 0) * 1_000, retry.maxDelayMs)
-          await wait(Math.max(requestedMs, backOff(refusals, retry, Math.random)), signal)
-          attempt = 0
-          continue
-        }
-        if (attempt >= retry.attempts || !mayPass(error)) throw error
-        if (attempt > quietFailures) options.waits?.(problemOf(error))
-        await wait(backOff(attempt, retry, Math.random), signal)
+        if (options.waits && error instanceof ApiError && error.code === 503 && ++refusals <= maxRefusals) progressed()
+        throw error
       }
     }
+    return retry(work, {
+      policy,
+      signal,
+      isRetriable: mayPass,
+      onWait: ({ error, attempt }) => {
+        if (Math.max(attempt, refusals) > quietFailures) options.waits?.(problemOf(error))
+      },
+    })
   }
 
   return {

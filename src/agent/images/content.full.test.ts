@@ -15,7 +15,7 @@ import { packAttachment } from '../../images/pack/attachments.ts'
 import { packDisk } from '../../images/pack/chunks.ts'
 import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
 import { silentLog } from '../../platform/log.ts'
-import type { RetryPolicy } from '../../rules/retry.ts'
+import type { RetryPolicy } from '../../platform/retry.ts'
 import { createPacker } from '../captures/pack.ts'
 import { fetchedContent, type OpenBlob } from './content-source.ts'
 import { openImages } from './images.ts'
@@ -153,7 +153,7 @@ describe('image by content', () => {
   it('an image by content is waited for while a server is away that may have it, and says which', async () => {
     const away = 'the server 10.0.0.9:8443 may have it and cannot be reached; start it again'
     let refusals = 0
-    const retry = { attempts: 2, firstDelayMs: 1, maxDelayMs: 1, maxRetryAfterMs: 0 }
+    const retry = { attempts: 2, firstDelayMs: 1, maxDelayMs: 1 }
     const { reopen } = await node(async (digest) => {
       if (digest !== chunks[1] || ++refusals > 9) return server.open(digest)
       throw new ApiError('ServiceUnavailable', away, { retryAfterSeconds: 5 })
@@ -177,7 +177,7 @@ describe('image by content', () => {
       if (digest !== chunks[1]) return server.open(digest)
       throw ++refusals < 3 ? new ApiError('ServiceUnavailable', 'away') : new ApiError('NotFound', 'lost')
     })
-    const images = await reopen({ attempts: 9, firstDelayMs: 1, maxDelayMs: 1, maxRetryAfterMs: 0 })
+    const images = await reopen({ attempts: 9, firstDelayMs: 1, maxDelayMs: 1 })
     await assert.rejects(
       images.ensure(image, options()),
       /content is lost \(no server has .*; delete the image and upload it again/,
@@ -258,7 +258,7 @@ describe('ISO by content', () => {
 })
 
 describe('content from the server', () => {
-  const retry = { attempts: 2, firstDelayMs: 1, maxDelayMs: 1, maxRetryAfterMs: 0 }
+  const retry = { attempts: 2, firstDelayMs: 1, maxDelayMs: 1 }
   const fresh = async () => openContentFolder(await fs.mkdtemp(path.join(root, 'store-')))
 
   it('content from the server that does not come is asked for again, and then given up', async () => {
@@ -301,7 +301,7 @@ describe('content from the server', () => {
     assert.equal(asked, 2)
     const patient = fetchedContent({ store: await fresh(), open, retry, maxRefusals: 5, waits: () => undefined })
     await assert.rejects(patient.read(content, 1_000), /not now/)
-    assert.equal(asked, 2 + 5 + 2)
+    assert.equal(asked, 2 + 5 + 1)
   })
 
   it('content from the server is what a save sends that its node has evicted', async () => {

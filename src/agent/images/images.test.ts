@@ -61,7 +61,7 @@ describe('images that are to be kept', () => {
       await left
       throw signal.reason
     }
-    const retry = { attempts: Infinity, firstDelayMs: 600_000, maxDelayMs: 600_000, maxRetryAfterMs: 0 }
+    const retry = { attempts: Infinity, firstDelayMs: 600_000, maxDelayMs: 600_000 }
     const pins = new Pins({
       images: { ...pretendImages(), ensure },
       changed: () => pins.report().some(({ state }) => state === 'Ready') && ready.resolve(),
@@ -91,7 +91,7 @@ describe('images that are to be kept', () => {
       },
       changed: () => pins.report().some(({ state }) => state === 'Ready') && ready.resolve(),
       log: silentLog,
-      retry: { attempts: Infinity, firstDelayMs: 1, maxDelayMs: 1, maxRetryAfterMs: 0 },
+      retry: { attempts: Infinity, firstDelayMs: 1, maxDelayMs: 1 },
     })
     pins.setDesired({ images: [{ name: 'small', content: 'small' }], drops: ['large'] })
     await ready.promise
@@ -108,7 +108,7 @@ describe('images that are to be kept', () => {
       images: { ...pretendImages(), pin },
       changed: () => pins.report().some(({ state }) => state === 'Ready') && ready.resolve(),
       log: silentLog,
-      retry: { attempts: Infinity, firstDelayMs: 600_000, maxDelayMs: 600_000, maxRetryAfterMs: 0 },
+      retry: { attempts: Infinity, firstDelayMs: 600_000, maxDelayMs: 600_000 },
     })
     const [first, second] = ['first', 'second'].map((name) => ({ images: [{ name, content: name }], drops: [] }))
     assert.ok(first && second)

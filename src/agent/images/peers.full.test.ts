@@ -353,7 +353,7 @@ describe('patience with the server', () => {
         during.throwIfAborted()
         yield bytes
       })()
-    const retry = { attempts: 1, firstDelayMs: 1, maxDelayMs: 1, maxRetryAfterMs: 0 }
+    const retry = { attempts: 1, firstDelayMs: 1, maxDelayMs: 1 }
     const own = await openContentFolder(await fs.mkdtemp(path.join(root, 'node-')))
     const read = fetchedContent({ store: own, near, open, retry }).read(digest, bytes.length)
     await isAsked.promise

@@ -3,11 +3,11 @@ import type { RegistryLogin } from '../../api/nodes/captures.ts'
 import type { ContentSource } from '../../images/content/content.ts'
 import type { ArtifactSource } from '../../oci/artifact/target.ts'
 import { type Inspected, inspectImage } from '../../oci/inspect.ts'
-import { waitingLine } from '../../oci/registry/patience.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
+import { waitingLine } from '../../oci/registry/waiting.ts'
 import { reasonOf } from '../../platform/reason.ts'
+import { retry, retryPolicies } from '../../platform/retry.ts'
 import { parseImageReference } from '../../rules/image-reference.ts'
-import { type RetryPolicy, withRetries } from '../../rules/retry.ts'
 import { isRetriable } from '../link/connection.ts'
 
 /** Requests the registry's address and credentials for the image of a VM (its uid). */
@@ -24,9 +24,6 @@ interface RegistryImageOptions {
   readonly waits?: ((reason: string) => void) | undefined
 }
 
-/** Long enough for a restart of the server. */
-const serverRetry: RetryPolicy = { attempts: 8, firstDelayMs: 500, maxDelayMs: 10_000, maxRetryAfterMs: 0 }
-
 interface OpenedRegistryImage extends Disposable {
   readonly image: Inspected
   readonly source: ArtifactSource
@@ -37,10 +34,7 @@ export async function openRegistryImage(options: RegistryImageOptions): Promise<
   const parsed = parseImageReference(reference, 'pull')
   if (!parsed.ok) throw new Error(`${parsed.problem}; ${parsed.hint}`)
   if (!ask || vm === undefined) throw new Error('its registry cannot be reached from here')
-  const failed = (error: unknown): void => {
-    if (!isRetriable(error)) throw error
-  }
-  const login = await withRetries(() => ask(vm, signal), { policy: serverRetry, signal, failed })
+  const login = await retry(() => ask(vm, signal), { policy: retryPolicies.transfer, signal, isRetriable })
   const registry = openRegistry({
     ...login,
     onWaiting(waiting) {

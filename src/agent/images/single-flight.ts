@@ -1,7 +1,7 @@
 // Shared work: a copy is made once for all callers that need it at the same time, and the work ends with its last caller.
 import type { BaseImage } from '../../drivers/driver.ts'
 import { ifAbsent } from '../../images/content/temporary-files.ts'
-import { orAborted } from '../../rules/retry.ts'
+import { orAborted } from '../../platform/retry.ts'
 import type { OpenedDisk } from './content.ts'
 
 export interface EnsureOptions {

@@ -4,7 +4,7 @@ import { type AgentAnswer, type AgentCall, longestCall } from '../../api/nodes/a
 import type { Operation } from '../../api/operation.ts'
 import { errorFromAnswer } from '../../client/answer.ts'
 import { ConnectionError } from '../../client/transport.ts'
-import { orAborted } from '../../rules/retry.ts'
+import { orAborted } from '../../platform/retry.ts'
 
 interface PendingCall {
   readonly operation: Operation

@@ -11,7 +11,7 @@ import { readableLog } from '../../../test/support/tools/agent-log.ts'
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import { findPeers } from '../../api/nodes/agent.ts'
 import { silentLog } from '../../platform/log.ts'
-import { orAborted } from '../../rules/retry.ts'
+import { orAborted } from '../../platform/retry.ts'
 import { createConnection } from './connection.ts'
 import { LineTooLong } from './kept-connection.ts'
 

@@ -2,7 +2,7 @@
 // stays as it is until somebody changes it.
 import { ApiError } from '../../api/errors.ts'
 import { ConnectionError } from '../../client/transport.ts'
-import { isTransientStatus } from '../../rules/retry.ts'
+import { isTransientStatus } from '../../platform/retry.ts'
 
 /** Its servers are the first that keep connections of agents. */
 const firstVersion = '3.0.0-alpha.23'

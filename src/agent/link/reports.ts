@@ -2,7 +2,7 @@
 import { ApiError } from '../../api/errors.ts'
 import type { VmReport } from '../../api/nodes/agent.ts'
 import type { Log } from '../../platform/log.ts'
-import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
+import { retryDelay, retryPolicies, wait } from '../../platform/retry.ts'
 
 interface ReportsOptions {
   /** Sends a batch and returns the uids that the server does not know. */
@@ -15,7 +15,6 @@ const maxBatch = 500
 const maxTextLength = 8_000
 /** Progress is reported only of work that takes longer, because a burst of VMs would send several reports of each. */
 const progressAfterMs = 1_000
-const retry: RetryPolicy = { attempts: Infinity, firstDelayMs: 200, maxDelayMs: 15_000, maxRetryAfterMs: 30_000 }
 
 export class Reports {
   readonly #options: ReportsOptions
@@ -112,15 +111,15 @@ export class Reports {
         if (isTooLarge) accepted = Math.ceil(batch.length / 2)
         size = isTooLarge ? accepted : isRefused ? 1 : size
         for (const { uid } of batch) if (this.#newest.has(uid)) this.#due.add(uid)
-        if (!isRefused) await this.#wait(attempt)
+        if (!isRefused) await this.#wait(error, attempt)
       }
     }
   }
 
-  async #wait(attempt: number): Promise<void> {
+  async #wait(error: unknown, attempt: number): Promise<void> {
     this.#pause = new AbortController()
     const signal = AbortSignal.any([this.#stopping.signal, this.#pause.signal])
-    await wait(backOff(Math.min(attempt, 10), retry, Math.random), signal).catch(() => undefined)
+    await wait(retryDelay(error, attempt, retryPolicies.background), signal).catch(() => undefined)
   }
 
   #takeDue(count: number): VmReport[] {

@@ -4,7 +4,7 @@ import type { AgentMessage } from '../../api/nodes/agent.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
-import { boundedDelay, isTransient, type RetryPolicy, retryAfterOf, wait } from '../../rules/retry.ts'
+import { isTransient, retryAfterOf, retryDelay, retryPolicies, wait } from '../../platform/retry.ts'
 import type { AgentConnection } from './connection.ts'
 import { OutageLog, UnusableMessage } from './outage-log.ts'
 
@@ -30,7 +30,6 @@ export interface StreamOptions {
 const silentHeartbeats = 2.5
 /** A stream that was cut off alone returns quickly. If the server does not answer then, all other nodes are waiting, too. */
 const firstSpreadMs = 1_000
-const retry: RetryPolicy = { attempts: Infinity, firstDelayMs: 100, maxDelayMs: 15_000, maxRetryAfterMs: 30_000 }
 /** The reason of ending a stream only to open it again. */
 const renewal = new Error('the stream is reopened')
 
@@ -132,7 +131,7 @@ export class ServerStream {
     const { random = Math.random } = this.#options
     const spreadMs = failures === 1 ? Math.min(this.#spreadMs, firstSpreadMs) : this.#spreadMs
     const apartMs = retryAfterOf(error) > 0 ? 0 : spreadMs * random()
-    return boundedDelay(error, Math.min(failures, 12), retry, random) + apartMs
+    return retryDelay(error, failures, retryPolicies.background, random) + apartMs
   }
 
   /** Opens the stream and follows it. Always throws, when it ends. */

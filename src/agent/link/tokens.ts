@@ -3,7 +3,7 @@
 import { ApiError } from '../../api/errors.ts'
 import type { Client } from '../../client/client.ts'
 import type { Log } from '../../platform/log.ts'
-import { orAborted } from '../../rules/retry.ts'
+import { orAborted } from '../../platform/retry.ts'
 import { type AgentToken, isUnauthorized, type NodeIdentity } from './identity.ts'
 
 interface NodeTokensOptions {

@@ -1,7 +1,7 @@
 // The end of a log file, and what is written to it from then on.
 import { type FSWatcher, watch } from 'node:fs'
 import fs from 'node:fs/promises'
-import { wait } from '../../rules/retry.ts'
+import { wait } from '../../platform/retry.ts'
 
 interface LogBounds {
   readonly follow: boolean

@@ -3,7 +3,7 @@
 import net from 'node:net'
 import type { Client as SshClient } from 'ssh2'
 import { reasonOf } from '../../platform/reason.ts'
-import { wait } from '../../rules/retry.ts'
+import { wait } from '../../platform/retry.ts'
 import { growScript, systemScript } from './grow-scripts.ts'
 import { manualGrowth } from './messages.ts'
 

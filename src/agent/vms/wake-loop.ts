@@ -1,5 +1,5 @@
 // A loop that works when it is woken. Wake-ups that come during a turn lead to one more turn.
-import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
+import { retryDelay, retryPolicies, wait } from '../../platform/retry.ts'
 
 interface WakeLoopOptions {
   turn(): Promise<void>
@@ -8,8 +8,6 @@ interface WakeLoopOptions {
   /** No wake-up is left. */
   rested(): void
 }
-
-const retry: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 15_000, maxRetryAfterMs: 0 }
 
 export class WakeLoop {
   readonly #options: WakeLoopOptions
@@ -50,7 +48,7 @@ export class WakeLoop {
         this.#options.failed(error, ++this.#failures)
         this.#pause = new AbortController()
         const signal = AbortSignal.any([this.signal, this.#pause.signal])
-        await wait(backOff(Math.min(this.#failures, 10), retry, Math.random), signal).catch(() => undefined)
+        await wait(retryDelay(error, this.#failures, retryPolicies.background), signal).catch(() => undefined)
         this.#isDue = true
       }
     }

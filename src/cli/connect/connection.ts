@@ -5,7 +5,7 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { ApiError } from '../../api/errors.ts'
-import { isAlive } from '../../platform/is-alive.ts'
+import { processExists } from '../../platform/lock-file.ts'
 import { isLoopback } from '../../rules/addresses.ts'
 import type { Host } from '../host.ts'
 import { didYouMean } from '../line/suggest.ts'
@@ -229,7 +229,7 @@ function localConnection(host: Host): ServerConnection | undefined {
 export function explainRefusal(host: Host, connection: ServerConnection): { message: string; hint: string } {
   const { apiUrl, source, pid, context } = connection
   const message = `No server answers at ${apiUrl}${context === undefined ? '' : ` (context ${context})`}`
-  if (pid !== undefined && !isAlive(pid))
+  if (pid !== undefined && !processExists(pid))
     return { message: `${message}: process ${pid}, named in ${source}, has ended`, hint: restart(host) }
   if (pid !== undefined) return { message, hint: restart(host) }
   const start = isLoopback(new URL(apiUrl).hostname) ? `, or ${lower(restart(host))}` : ''

@@ -1,6 +1,6 @@
 // What the parts of a pool's driver share: its records, its source of jobs, and the last refusal of GitHub.
 import { timestamp } from '../../platform/clock.ts'
-import type { RetryPolicy } from '../../rules/retry.ts'
+import type { RetryPolicy } from '../../platform/retry.ts'
 import type { Runner } from '../../rules/runners/runner-plan.ts'
 import { type RunnerSource, SourceError } from '../../runners/source.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'

@@ -2,7 +2,7 @@
 // acknowledged.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { failpoint } from '../../platform/failpoint.ts'
-import { boundedDelay, isTransient, type RetryPolicy } from '../../rules/retry.ts'
+import { isTransient, retryDelay, retryPolicies } from '../../platform/retry.ts'
 import { type Batch, type DemandQueue, SourceError } from '../../runners/source.ts'
 import type { RunnerPoolRecord } from '../../store/records/runner-records.ts'
 import type { DrivenPool, PoolCondition } from './driven-pool.ts'
@@ -15,7 +15,6 @@ const activeMs = 3_000
 /** A shorter time is a change of leader. */
 const activeTooLongMs = 5 * 60_000
 const closeMs = 5_000
-const defaultRetry: RetryPolicy = { attempts: 0, firstDelayMs: 2_000, maxDelayMs: 60_000, maxRetryAfterMs: 120_000 }
 
 const connecting: PoolCondition = { reason: 'Connecting', message: 'Connecting to GitHub' }
 
@@ -72,11 +71,11 @@ export class JobListener {
           this.problem = error instanceof SourceError ? { reason: error.problem, message: error.message } : connecting
         }
         this.#driven.nudge()
-        const { retry = defaultRetry } = this.#driven.world
+        const { retry = retryPolicies.costly } = this.#driven.world
         const isSoon = problem === 'SessionActive'
         const delayMs = isSoon
           ? Math.min(activeMs, retry.maxDelayMs)
-          : boundedDelay(error, isTransient(error) ? this.#attempt : 5, retry)
+          : retryDelay(error, isTransient(error) ? this.#attempt : 5, retry)
         await sleep(delayMs, undefined, { signal }).catch(() => undefined)
       }
     }

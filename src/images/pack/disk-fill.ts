@@ -4,7 +4,7 @@
 import type fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import { defaultParallel, eachAtOnce, type Progress, type WorkOptions } from '../../platform/parallel.ts'
-import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
+import { retry, retryPolicies } from '../../platform/retry.ts'
 import type { ContentSource } from '../content/content.ts'
 import { writeSparse } from '../content/sparse-write.ts'
 import { firstBeyond, type Segment } from '../format/extents.ts'
@@ -20,7 +20,6 @@ const gentleMs = 5_000
 const aheadChunks = 2
 /** What a reader waits for has this many more places than the rest: those may be taken by what nobody can give. */
 const wantedPlaces = 4
-const again: RetryPolicy = { attempts: Infinity, firstDelayMs: 250, maxDelayMs: 5_000, maxRetryAfterMs: 0 }
 
 /** Why a chunk could not be had; undefined when one has come after that. */
 type OnTrouble = (error: Error | undefined) => void
@@ -44,8 +43,7 @@ export class DiskFill {
   #lastMissed = -2
   #stir: (() => void) | undefined
   #onTrouble: OnTrouble | undefined
-  /** Failures in a row. */
-  #troubles = 0
+  #isInTrouble = false
   #failure: Error | undefined
   #bytes = 0
   readonly #of: number
@@ -131,7 +129,7 @@ export class DiskFill {
     try {
       await eachAtOnce(this.#next(parallel, signal), parallel + wantedPlaces, async (chunk) => {
         try {
-          if (!(await this.#tryFetch(chunk, source, signal))) return
+          await this.#fetch(chunk, source, signal)
         } finally {
           this.#fetching -= 1
           this.#stir?.()
@@ -153,8 +151,7 @@ export class DiskFill {
   }
 
   async *#next(parallel: number, signal: AbortSignal | undefined): AsyncGenerator<Chunk> {
-    // What is being fetched may have to be fetched again.
-    while (this.#order.size + this.#fetching > 0) {
+    while (this.#order.size > 0) {
       signal?.throwIfAborted()
       const nowMs = performance.now()
       const isGentle = nowMs < this.#gentleUntilMs
@@ -205,24 +202,21 @@ export class DiskFill {
     }
   }
 
-  /** False: it is to be fetched again. */
-  async #tryFetch(chunk: Chunk, source: ContentSource, signal: AbortSignal | undefined): Promise<boolean> {
-    try {
-      await this.#fetch(chunk, source, signal)
-      if (this.#troubles > 0) this.#onTrouble?.(undefined)
-      this.#troubles = 0
-      return true
-    } catch (error) {
-      if (!this.#onTrouble || signal?.aborted) throw error
-      this.#troubles += 1
-      this.#onTrouble(error instanceof Error ? error : new Error(String(error)))
-      await wait(backOff(Math.min(this.#troubles, 8), again, Math.random), signal ?? never)
-      this.#order.putBack(chunk, this.#readers.has(chunk))
-      return false
-    }
+  async #fetch(chunk: Chunk, source: ContentSource, signal: AbortSignal | undefined): Promise<void> {
+    await retry(() => this.#fetchOnce(chunk, source, signal), {
+      policy: { ...retryPolicies.background, maxDelayMs: 5_000 },
+      signal,
+      isRetriable: () => this.#onTrouble !== undefined,
+      onWait: ({ error }) => {
+        this.#isInTrouble = true
+        this.#onTrouble?.(error instanceof Error ? error : new Error(String(error)))
+      },
+    })
+    if (this.#isInTrouble) this.#onTrouble?.(undefined)
+    this.#isInTrouble = false
   }
 
-  async #fetch(chunk: Chunk, source: ContentSource, signal: AbortSignal | undefined): Promise<void> {
+  async #fetchOnce(chunk: Chunk, source: ContentSource, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted()
     const raw = await unpackChunk(source, chunk, signal)
     // A disk may end inside its last block.
@@ -236,5 +230,3 @@ export class DiskFill {
     wait.resolve()
   }
 }
-
-const never = new AbortController().signal

@@ -24,11 +24,6 @@ export class FetchOrder<T> {
     if (this.#rest.delete(item)) this.#soon.add(item)
   }
 
-  /** One that was taken, and could not be had. `isWanted`: somebody waits for it. */
-  putBack(item: T, isWanted: boolean): void {
-    ;(isWanted ? this.#wanted : this.#rest).add(item)
-  }
-
   /** `unasked`: also one that nobody waits for. */
   take(may: { readonly soon: boolean; readonly unasked: boolean }): T | undefined {
     return (

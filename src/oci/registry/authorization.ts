@@ -2,7 +2,7 @@
 // fetched once for each scope, kept until shortly before they end, and fetched anew when the registry refuses one.
 
 import type { HttpResponse } from '../../platform/http.ts'
-import { orAborted } from '../../rules/retry.ts'
+import { orAborted } from '../../platform/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import { type Challenge, parseChallenges } from './challenge.ts'
 import { type Redactor, redactUrl } from './redact.ts'

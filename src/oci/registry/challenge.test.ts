@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { parseRetryAfter } from '../../rules/retry.ts'
+import { parseRetryAfter } from '../../platform/retry.ts'
 import { type Challenge, parseChallenges } from './challenge.ts'
 import { createRedactor, redactUrl } from './redact.ts'
 

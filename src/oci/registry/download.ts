@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import { digestOfBuffer } from '../../images/content/content.ts'
 import type { HttpResponse } from '../../platform/http.ts'
+import { Backoff } from '../../platform/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import type { Descriptor } from '../artifact/oci-manifest.ts'
 import type { OpenOptions } from '../artifact/target.ts'
@@ -53,14 +54,14 @@ export async function readBlob(blob: Descriptor, options: DownloadOptions): Prom
 /** As the pieces come, unchecked: as many bytes as the blob has, over as many connections as that takes. */
 async function* fetchFrom(offset: number, blob: Descriptor, options: DownloadOptions): AsyncGenerator<Buffer> {
   const { exchange, signal } = options
-  const backoff = exchange.patience.backoff(signal)
+  const backoff = new Backoff(exchange.retryOptions(signal))
   let at = offset
   while (at < blob.size) {
     try {
       const opened = await openAt(blob, at, options)
       for await (const piece of bodyOf(opened, blob.size - at, signal)) {
         at += piece.length
-        backoff.reset()
+        backoff.progressed()
         yield piece
       }
       if (at < blob.size) throw brokenOff(opened)

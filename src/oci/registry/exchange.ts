@@ -1,22 +1,28 @@
 // Requests to one registry, with what it asks for: credentials after its challenge, a new token when the old one is
 // refused in the middle of something, and errors in our words.
 import { discard, type HttpRequest, type HttpResponse } from '../../platform/http.ts'
+import { reasonOf } from '../../platform/reason.ts'
+import {
+  isTransientStatus,
+  orAborted,
+  type RetryOptions,
+  type RetryPolicy,
+  retryPolicies,
+} from '../../platform/retry.ts'
 import { dockerHubApiHost, dockerHubHosts } from '../../rules/registry-server.ts'
-import { isTransientStatus, orAborted, type RetryPolicy } from '../../rules/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import { type Authorization, type BasicCredentials, createAuthorization } from './authorization.ts'
 import { type ConnectHints, isUnknownHost } from './network-error.ts'
-import { createPatience, type OnWaiting, type Outage, type Patience, registryRetry } from './patience.ts'
 import { createRedactor, redactUrl } from './redact.ts'
 import { registryError } from './refusal.ts'
 import { type ConnectOptions, registryClient, type SendOptions, send } from './send.ts'
+import type { OnWaiting } from './waiting.ts'
 
 export interface RegistryOptions extends ConnectOptions {
   /** `https://host[:port]`, or `http://…` together with `allowInsecure`. */
   readonly server: string
   readonly credentials?: BasicCredentials | undefined
   readonly retry?: RetryPolicy | undefined
-  readonly outage?: Outage | undefined
   readonly onWaiting?: OnWaiting | undefined
   /** Without a byte for so long, a connection counts as lost. */
   readonly idleMs?: number | undefined
@@ -26,7 +32,8 @@ export interface RegistryOptions extends ConnectOptions {
 
 export interface RegistryExchange {
   readonly origin: URL
-  readonly patience: Patience
+  /** For all work with this registry. */
+  retryOptions(signal: AbortSignal | undefined): RetryOptions
   readonly idleMs: number
   /** Sends it with what the scopes need. Any answer but 401 comes back as it is. Not repeated when it fails. */
   ask(ask: Omit<HttpRequest, 'authorization'>, scopes: readonly string[]): Promise<HttpResponse>
@@ -36,8 +43,7 @@ export interface RegistryExchange {
 }
 
 export function createExchange(options: RegistryOptions): RegistryExchange {
-  const { allowInsecure = false, retry = registryRetry, idleMs = 60_000, outage, onWaiting } = options
-  const patience = createPatience({ policy: retry, outage, onWaiting })
+  const { allowInsecure = false, retry: policy = retryPolicies.registry, idleMs = 60_000, onWaiting } = options
   const origin = new URL(options.server)
   if (dockerHubHosts.includes(origin.hostname)) origin.hostname = dockerHubApiHost
   const redactor = createRedactor()
@@ -49,6 +55,7 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
   }
   const authorization: Authorization = createAuthorization(options.credentials, sending, redactor)
   let isMet = false
+  let isWaiting = false
   let challenged: Promise<void> | undefined
   const isOurs = ({ url }: HttpResponse): boolean => url.origin === origin.origin
 
@@ -81,7 +88,16 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
 
   return {
     origin,
-    patience,
+    retryOptions: (signal) => ({
+      policy,
+      signal,
+      onWait({ error, delayMs }) {
+        isWaiting = true
+        // Without the hint: nobody has to act while the work is retried.
+        const problem = error instanceof RegistryError ? error.problem : reasonOf(error)
+        onWaiting?.({ problem, nextTryMs: Math.round(delayMs) })
+      },
+    }),
     idleMs,
     async ask(ask, scopes) {
       await met(ask.signal)
@@ -90,7 +106,10 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
         const answer = await send({ ...ask, authorization: header }, sending).catch((error: unknown) => {
           throw forNow(error)
         })
-        if (answer.status < 500) patience.answered()
+        if (isWaiting && answer.status < 500) {
+          isWaiting = false
+          onWaiting?.(undefined)
+        }
         if (answer.status !== 401 || !isOurs(answer) || tries > 2 || !authorization.learn(answer, header)) return answer
         discard(answer)
       }

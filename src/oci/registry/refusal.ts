@@ -1,7 +1,7 @@
 // An answer that is not the one hoped for, as an error: by its status, and with the registry's own words, cleaned.
 
 import type { HttpResponse } from '../../platform/http.ts'
-import { isTransientStatus, parseRetryAfter } from '../../rules/retry.ts'
+import { isTransientStatus, parseRetryAfter } from '../../platform/retry.ts'
 import { RegistryError, type RegistryFault } from '../artifact/errors.ts'
 import type { Redactor } from './redact.ts'
 import { redactUrl } from './redact.ts'

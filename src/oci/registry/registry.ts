@@ -3,6 +3,7 @@
 import { digestPattern } from '../../images/format/format.ts'
 import { digestOf } from '../../images/format/manifest.ts'
 import { discard } from '../../platform/http.ts'
+import { retry } from '../../platform/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import {
   blobsOf,
@@ -59,8 +60,9 @@ export function openRegistry(options: RegistryOptions): Registry {
     ping: async ({ repository, signal } = {}) => {
       const url = new URL('/v2/', exchange.origin)
       const scopes = repository === undefined ? [] : [`repository:${repository}:pull`]
-      const answer = await exchange.patience.retrying(signal, () =>
-        exchange.ask({ method: 'GET', url, signal }, scopes),
+      const answer = await retry(
+        () => exchange.ask({ method: 'GET', url, signal }, scopes),
+        exchange.retryOptions(signal),
       )
       if (answer.status !== 200) throw await exchange.refuse(answer, 'Connecting')
       discard(answer)
@@ -81,7 +83,7 @@ function openRepository(exchange: RegistryExchange, repository: string, options:
   }
   const at = (path: string) => new URL(`/v2/${repository}/${path}`, exchange.origin)
   const patiently = <T>(signal: AbortSignal | undefined, work: () => Promise<T>) =>
-    exchange.patience.retrying(signal, work)
+    retry(work, exchange.retryOptions(signal))
 
   /** Of a blob that is there; the length may be unknown all the same. */
   async function look(digest: string, signal: AbortSignal | undefined) {

@@ -1,6 +1,7 @@
 // Which tags a repository has: page after page, as the registry leads on, and only as far as anybody could use it.
 
 import type { HttpResponse } from '../../platform/http.ts'
+import { retry } from '../../platform/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import type { RegistryExchange } from './exchange.ts'
 import { redactUrl } from './redact.ts'
@@ -30,11 +31,11 @@ export async function listTags({ exchange, repository, signal }: TagsOptions): P
     if (seen.size === maxPages)
       throw new RegistryError('invalid', `${name} lists its tags on more than ${maxPages} pages`)
     seen.add(url.href)
-    const page = await exchange.patience.retrying(signal, async () => {
+    const page = await retry(async () => {
       const answer = await exchange.ask({ method: 'GET', url, signal }, [`repository:${repository}:pull`])
       if (answer.status !== 200) throw await exchange.refuse(answer, `Reading ${name}`)
       return { tags: tagsIn(await readBounded(answer, largestPageBytes), name), next: nextOf(answer, url) }
-    })
+    }, exchange.retryOptions(signal))
     for (const tag of page.tags) tags.add(tag)
     next = page.next
   }

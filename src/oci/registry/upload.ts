@@ -2,7 +2,7 @@
 // where it is long or the registry wants smaller ones; and after a failure from where the registry says that it is.
 
 import { discard, type HttpBody, type HttpResponse } from '../../platform/http.ts'
-import { isTransientStatus } from '../../rules/retry.ts'
+import { Backoff, isTransientStatus } from '../../platform/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import type { Descriptor } from '../artifact/oci-manifest.ts'
 import type { BlobContent, BlobPutOptions } from '../artifact/target.ts'
@@ -38,7 +38,7 @@ const octets = { 'content-type': 'application/octet-stream' } as const
 /** False: it is there, and nothing had to be sent. */
 export async function uploadBlob(blob: Descriptor, content: BlobContent, options: UploadOptions): Promise<boolean> {
   const { exchange, signal, onPosition, isThere } = options
-  const backoff = exchange.patience.backoff(signal)
+  const backoff = new Backoff(exchange.retryOptions(signal))
   let { pieceBytes } = options
   let isTooMuch = false
   let session: Session | undefined
@@ -47,7 +47,7 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
   /** Only what is beyond this is progress: a registry that forgets its uploads could be fed for ever. */
   let furthestBytes = 0
   const cameTo = (bytes: number): void => {
-    if (bytes > furthestBytes) backoff.reset()
+    if (bytes > furthestBytes) backoff.progressed()
     furthestBytes = Math.max(furthestBytes, bytes)
   }
   for (;;) {

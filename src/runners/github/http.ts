@@ -1,7 +1,13 @@
 // One request to GitHub: its time limit, what is tried again, and its refusals as sentences. Credentials never follow a redirect.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createHttpClient, type HttpResponse, readAll } from '../../platform/http.ts'
-import { delayBeforeRetry, isTransientStatus, parseRetryAfter, type RetryPolicy } from '../../rules/retry.ts'
+import {
+  isTransient,
+  isTransientStatus,
+  parseRetryAfter,
+  type RetryPolicy,
+  retry,
+  retryPolicies,
+} from '../../platform/retry.ts'
 import { SourceError, type SourceProblem } from '../source.ts'
 
 export interface GitHubCall {
@@ -25,9 +31,6 @@ export interface Answer {
   /** Undefined: no body. */
   readonly body: unknown
 }
-
-/** As GitHub's own client. */
-const sdkRetry: RetryPolicy = { attempts: 5, firstDelayMs: 500, maxDelayMs: 30_000, maxRetryAfterMs: 60_000 }
 
 const defaultTimeoutMs = 30_000
 const maxBytes = 16 * 1024 * 1024
@@ -53,22 +56,14 @@ const problems: Readonly<Record<number, SourceProblem>> = {
 const problemOf = (status: number): SourceProblem =>
   problems[status] ?? (isTransientStatus(status) ? 'Unreachable' : 'Refused')
 
-/** Tries again what may pass by itself. */
-export async function call(request: GitHubCall, retry: RetryPolicy = sdkRetry): Promise<Answer> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await once(request)
-    } catch (error) {
-      request.signal.throwIfAborted()
-      const isRetried = error instanceof GitHubRefusal && request.retried?.includes(error.status) === true
-      const delayMs = delayBeforeRetry(isRetried ? passing(error) : error, attempt, retry)
-      if (delayMs === undefined) throw error
-      await sleep(delayMs, undefined, { signal: request.signal })
-    }
-  }
-}
-
-const passing = (error: Error): Error => Object.assign(new Error(error.message), { isTransient: true })
+/** Retries transient failures. */
+export const call = (request: GitHubCall, policy: RetryPolicy = retryPolicies.transfer): Promise<Answer> =>
+  retry(() => once(request), {
+    policy,
+    signal: request.signal,
+    isRetriable: (error) =>
+      isTransient(error) || (error instanceof GitHubRefusal && request.retried?.includes(error.status) === true),
+  })
 
 async function once(request: GitHubCall): Promise<Answer> {
   const { method, url, authorization, body, headers, ok, purpose, signal } = request

@@ -1,6 +1,6 @@
 // GitHub Actions as a source of jobs: one scale set, its session and queue, and its runners.
 
-import type { RetryPolicy } from '../../rules/retry.ts'
+import type { RetryPolicy } from '../../platform/retry.ts'
 import { noDemand } from '../../rules/runners/jobs.ts'
 import { type DemandQueue, type KnownRunner, type RunnerSource, SourceError } from '../source.ts'
 import { type ConnectionOptions, GitHubConnection, textIn } from './connection.ts'

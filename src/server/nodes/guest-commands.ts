@@ -3,7 +3,7 @@
 import type { Duplex } from 'node:stream'
 import type { Client } from 'ssh2'
 import { reasonOf } from '../../platform/reason.ts'
-import { wait } from '../../rules/retry.ts'
+import { retry, retryPolicies } from '../../platform/retry.ts'
 import { closeSsh, type GuestLogin, hangUp, logInBySsh, type SshGuest } from './ssh-login.ts'
 
 interface GuestAccess {
@@ -15,7 +15,6 @@ interface GuestAccess {
   readonly signal: AbortSignal
 }
 
-const retryMs = 500
 const commandMs = 60_000
 const maxOutput = 8_192
 
@@ -54,20 +53,18 @@ function rootShell(
 
 /** Retries until SSH responds. A refused login is not retried. */
 async function logInWithin({ dial, login, withinMs, signal }: GuestAccess): Promise<SshGuest> {
-  const endMs = performance.now() + withinMs
-  for (;;) {
-    try {
-      return await logInBySsh(await dial(), login, signal)
-    } catch (error) {
-      signal.throwIfAborted()
-      if ((error as { level?: string }).level === 'client-authentication')
-        throw new Error(`The guest refused user ${login.user} or its ${login.privateKey ? 'key' : 'password'}`)
-      if (performance.now() > endMs)
-        throw new Error(
-          `SSH in the guest did not respond within ${Math.round(withinMs / 1_000)} s (${reasonOf(error)})`,
-        )
-      await wait(retryMs, signal)
-    }
+  const isRefused = (error: unknown): boolean => (error as { level?: string }).level === 'client-authentication'
+  try {
+    return await retry(async () => logInBySsh(await dial(), login, signal), {
+      policy: { ...retryPolicies.background, withinMs, maxDelayMs: 1_000 },
+      signal,
+      isRetriable: (error) => !isRefused(error),
+    })
+  } catch (error) {
+    signal.throwIfAborted()
+    if (isRefused(error))
+      throw new Error(`The guest refused user ${login.user} or its ${login.privateKey ? 'key' : 'password'}`)
+    throw new Error(`SSH in the guest did not respond within ${Math.round(withinMs / 1_000)} s (${reasonOf(error)})`)
   }
 }
 

@@ -5,7 +5,7 @@ import path from 'node:path'
 import { DiskFullError, explainFull, roomOn } from '../../images/content/temporary-files.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { reasonOf } from '../../platform/reason.ts'
-import { backOff, wait, waitingText } from '../../rules/retry.ts'
+import { type RetryPolicy, retry, retryPolicies, waitingText } from '../../platform/retry.ts'
 import { digestOf, writePieces } from '../transfer/write-pieces.ts'
 import { RemoteError } from './http.ts'
 
@@ -27,10 +27,8 @@ interface DownloadOptions {
   progress(bytes: number): void
   /** Called with the reason when the download waits for a retry. */
   waits(reason: string): void
-  readonly firstDelayMs: number
+  readonly retry?: RetryPolicy | undefined
 }
-
-const retry = { attempts: 6, maxDelayMs: 30_000, maxRetryAfterMs: 0 }
 
 export async function downloadTo(file: string, expected: ExpectedFile, options: DownloadOptions): Promise<void> {
   await using handle = await fs.open(file, 'a+', 0o600).then(async (made) => {
@@ -51,10 +49,10 @@ async function complete(
   handle: fs.FileHandle,
   file: string,
   { bytes }: ExpectedFile,
-  { signal, open, progress, waits, firstDelayMs }: DownloadOptions,
+  { signal, open, progress, waits, retry: policy = retryPolicies.transfer }: DownloadOptions,
 ): Promise<void> {
   if ((await handle.stat()).size > bytes) await handle.truncate(bytes)
-  for (let tries = 0; ; ) {
+  const work = async (progressed: () => void): Promise<void> => {
     const { size } = await handle.stat()
     if (size === bytes) return
     try {
@@ -63,16 +61,16 @@ async function complete(
       if ((await handle.stat()).size < bytes)
         throw new RemoteError('The remote closed the connection before the end of the file', true)
     } catch (error) {
-      signal.throwIfAborted()
-      tries = (await handle.stat()).size > size ? 1 : tries + 1
-      const failure = explainFull(error, 'the server')
-      const isWorthIt = failure instanceof RemoteError ? failure.isTransient : !(failure instanceof DiskFullError)
-      if (tries >= retry.attempts || !isWorthIt) throw failure
-      const delayMs = backOff(tries, { ...retry, firstDelayMs }, Math.random)
-      waits(waitingText(reasonOf(failure), new Date(Date.now() + delayMs)))
-      await wait(delayMs, signal)
+      if ((await handle.stat()).size > size) progressed()
+      throw explainFull(error, 'the server')
     }
   }
+  await retry(work, {
+    policy,
+    signal,
+    isRetriable: (error) => (error instanceof RemoteError ? error.isTransient : !(error instanceof DiskFullError)),
+    onWait: ({ error, delayMs }) => waits(waitingText(reasonOf(error), new Date(Date.now() + delayMs))),
+  })
 }
 
 async function append(

@@ -60,7 +60,7 @@ export function openFolder(remote: RemoteAddress): RemoteSource {
       }
       await downloadTo(work.file, { bytes, sha256 }, {
         signal: work.signal,
-        firstDelayMs: remote.firstDelayMs,
+        retry: remote.retry,
         waits: work.waits,
         progress: (done) => work.progress({ percent: Math.floor((done / bytes) * 70), bytes: done }),
         async open(start, signal) {

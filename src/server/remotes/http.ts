@@ -1,8 +1,8 @@
 // HTTP requests to remotes. The host that an administrator configured is trusted; a redirect may lead to public
 // addresses, and to private ones only where the remote itself has such an address (SSRF).
 import { createHttpClient, HttpError, type HttpResponse } from '../../platform/http.ts'
+import { isTransientStatus, type RetryPolicy } from '../../platform/retry.ts'
 import { type AddressKind, addressKind, mayLeadTo } from '../../rules/address-kinds.ts'
-import { isTransientStatus } from '../../rules/retry.ts'
 
 export interface RemoteAddress {
   /** The name in the configuration. */
@@ -12,8 +12,8 @@ export interface RemoteAddress {
   readonly allowInsecure: boolean
   /** In PEM. Default: the authorities that Node trusts. */
   readonly authorities: readonly string[] | undefined
-  /** The delay between the first two tries. Later delays are longer. */
-  readonly firstDelayMs: number
+  /** Tests only. */
+  readonly retry: RetryPolicy | undefined
 }
 
 export class RemoteError extends Error {

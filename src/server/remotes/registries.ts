@@ -5,8 +5,8 @@ import type { RegistryLogin } from '../../api/nodes/captures.ts'
 import type { Secrets } from '../../auth/secrets.ts'
 import { RegistryError } from '../../oci/artifact/errors.ts'
 import { openRegistry, type Registry } from '../../oci/registry/registry.ts'
+import { retryPolicies } from '../../platform/retry.ts'
 import { credentialFor, type ImageReference, noCredentials, parseImageReference } from '../../rules/image-reference.ts'
-import type { RetryPolicy } from '../../rules/retry.ts'
 import type { Collections, RegistryCredentialRecord } from '../../store/records/collections.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Settings } from '../config/settings.ts'
@@ -75,7 +75,6 @@ function missingCredentials(reference: ImageReference, namespace: string, how?: 
 }
 
 const lookMs = 3_000
-const once: RetryPolicy = { attempts: 1, firstDelayMs: 0, maxDelayMs: 0, maxRetryAfterMs: 0 }
 
 /** Whether the registry answers without TLS. Returns false if it cannot be reached. */
 async function speaksPlainHttp(
@@ -84,7 +83,11 @@ async function speaksPlainHttp(
 ): Promise<boolean> {
   let registry: Registry | undefined
   try {
-    registry = openRegistry({ ...(await loginFor(services, reference, undefined)), retry: once, idleMs: lookMs })
+    registry = openRegistry({
+      ...(await loginFor(services, reference, undefined)),
+      retry: retryPolicies.lookup,
+      idleMs: lookMs,
+    })
     await registry.ping({ signal: AbortSignal.any([AbortSignal.timeout(lookMs), services.ending]) })
     return false
   } catch (error) {

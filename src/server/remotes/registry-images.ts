@@ -5,8 +5,8 @@ import { ApiError, type ErrorOptions, invalidField, type Reason } from '../../ap
 import { RegistryError, type RegistryFault } from '../../oci/artifact/errors.ts'
 import { inspectImage } from '../../oci/inspect.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
+import { retryPolicies } from '../../platform/retry.ts'
 import { type ImageReference, noCredentials } from '../../rules/image-reference.ts'
-import type { RetryPolicy } from '../../rules/retry.ts'
 import type { ImageRecord } from '../../store/records/fleet-records.ts'
 import { findCredentials, loginFor, type RegistryServices } from './registries.ts'
 
@@ -22,7 +22,6 @@ export interface RegistryImage {
 
 /** Short, because a user is waiting. */
 const timeoutMs = 15_000
-const retry: RetryPolicy = { attempts: 3, firstDelayMs: 250, maxDelayMs: 1_000, maxRetryAfterMs: 1_000 }
 const retryAfterSeconds = 10
 
 interface LookupOptions {
@@ -41,7 +40,7 @@ export async function findRegistryImage(
   const login = await loginFor(services, reference, stored)
   const late = AbortSignal.timeout(waitMs)
   const signal = AbortSignal.any([late, services.ending])
-  const registry = openRegistry({ ...login, retry, idleMs: waitMs })
+  const registry = openRegistry({ ...login, retry: retryPolicies.lookup, idleMs: waitMs })
   try {
     const limits = architecture && { architecture }
     const source = registry.repository(reference.repository)

@@ -1,8 +1,10 @@
 // The configured remotes from which images and ISOs are pulled, behind one interface.
+
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import tls from 'node:tls'
 import { ApiError, notFound } from '../../api/errors.ts'
+import type { RetryPolicy } from '../../platform/retry.ts'
 import { type Settings, SettingsError } from '../config/settings.ts'
 import { openFolder } from './folder.ts'
 import { type RemoteAddress, RemoteError } from './http.ts'
@@ -38,12 +40,12 @@ export class Remotes {
   }
 
   /** `folder`: the base of relative paths in the configuration. */
-  static async open(settings: Settings['remotes'], folder: string, firstDelayMs = 1_000): Promise<Remotes> {
+  static async open(settings: Settings['remotes'], folder: string, retry?: RetryPolicy): Promise<Remotes> {
     const named = new Map<string, RemoteSource>()
     for (const { name, url, allowInsecure, caFile } of settings) {
       const address = new URL(url.endsWith('/') ? url : `${url}/`)
       const authorities = caFile === undefined ? undefined : await readAuthorities(name, path.resolve(folder, caFile))
-      const source = sources[address.protocol]?.({ name, url: address, allowInsecure, authorities, firstDelayMs })
+      const source = sources[address.protocol]?.({ name, url: address, allowInsecure, authorities, retry })
       if (source) named.set(name, source)
     }
     return new Remotes(named)

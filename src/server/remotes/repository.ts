@@ -2,9 +2,10 @@
 import { RegistryError } from '../../oci/artifact/errors.ts'
 import { inspectImage } from '../../oci/inspect.ts'
 import type { RegistryOptions } from '../../oci/registry/exchange.ts'
-import { waitingLine } from '../../oci/registry/patience.ts'
 import { openRegistry, type Registry } from '../../oci/registry/registry.ts'
+import { waitingLine } from '../../oci/registry/waiting.ts'
 import { eachAtOnce } from '../../platform/parallel.ts'
+import { retryPolicies } from '../../platform/retry.ts'
 import { isImageName } from '../../rules/image-names.ts'
 import { inTime, type RemoteAddress, RemoteError } from './http.ts'
 import type { ListedItem, RemoteSource } from './source.ts'
@@ -12,7 +13,6 @@ import type { ListedItem, RemoteSource } from './source.ts'
 const listMs = 15_000
 const maxTags = 200
 const parallelLookups = 4
-const retry = { attempts: 3, firstDelayMs: 250, maxDelayMs: 1_000, maxRetryAfterMs: 1_000 }
 
 const anywhere = { allowPrivate: true, allowLoopback: true }
 const publicOnly = { allowPrivate: false, allowLoopback: false }
@@ -46,7 +46,7 @@ export function openRepository({ name: remote, url, allowInsecure, authorities }
 
   return {
     async list(signal) {
-      const registry = connect({ retry, idleMs: listMs })
+      const registry = connect({ retry: retryPolicies.lookup, idleMs: listMs })
       const items: ListedItem[] = []
       const list = async (limited: AbortSignal): Promise<readonly ListedItem[]> => {
         const source = registry.repository(repository)

@@ -94,7 +94,7 @@ export async function startService(
       ...(options.localIssuer && { localIssuer: options.localIssuer }),
       isCurrentUser: () => true,
     }),
-    remoteDelayMs: 10,
+    remoteRetry: { attempts: 6, firstDelayMs: 10, maxDelayMs: 30_000 },
   })
   const { app, address, tokens } = services
   address.apiUrl = 'http://127.0.0.1:1'

@@ -11,7 +11,7 @@ import type { Client } from '../../../client/client.ts'
 import { ConnectionError, type TransportResponse } from '../../../client/transport.ts'
 import { syncFolder } from '../../../platform/files.ts'
 import { LockedError, withLockFile } from '../../../platform/lock-file.ts'
-import { backOff, defaultRetry, isTransient, wait } from '../../../rules/retry.ts'
+import { Backoff, isTransient, retryPolicies } from '../../../platform/retry.ts'
 import type { Context } from '../../command.ts'
 import { Failure, Interrupted } from '../../line/usage.ts'
 import { startMeter, type TransferMeter } from '../../output/progress.ts'
@@ -28,7 +28,6 @@ interface DownloadChoice {
 /** Of the file, asked for at once and checked by the digest that comes with it. As the service cuts disks. */
 const partBytes = 16 * 2 ** 20
 /** Attempts in a row without progress. */
-const maxTries = 6
 
 export async function downloadFile(context: Context, kind: ImageKind, choice: DownloadChoice): Promise<number> {
   const { host, signal } = context
@@ -73,7 +72,7 @@ async function fetchAll(context: Context, from: From, part: string, file: string
   await using handle = await openPart(part)
   let meter: TransferMeter | undefined
   try {
-    let tries = 0
+    const backoff = new Backoff({ policy: retryPolicies.transfer, signal, isRetriable: () => true })
     for (let isDone = false; !isDone; ) {
       const bytesBefore = (await handle.stat()).size
       try {
@@ -85,11 +84,11 @@ async function fetchAll(context: Context, from: From, part: string, file: string
         const reached = await skipZeros(answer, handle, await save(answer, handle, start, meter), totalBytes)
         meter.at(reached)
         isDone = reached === totalBytes
-        tries = 0
+        backoff.progressed()
       } catch (error) {
-        tries = (await handle.stat()).size > bytesBefore ? 1 : tries + 1
-        if (signal.aborted || tries >= maxTries || !(await isRetriable(error, handle))) throw error
-        await wait(backOff(tries, { ...defaultRetry, firstDelayMs: 300 }, Math.random), signal)
+        if ((await handle.stat()).size > bytesBefore) backoff.progressed()
+        if (signal.aborted || !(await isRetriable(error, handle))) throw error
+        await backoff.failed(error)
       }
     }
     await handle.sync()

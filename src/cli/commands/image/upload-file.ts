@@ -7,8 +7,8 @@ import type { Image } from '../../../api/images/images.ts'
 import { beginUpload, continueUpload, finishUpload, getUpload, type Upload } from '../../../api/images/uploads.ts'
 import type { Client } from '../../../client/client.ts'
 import { watch } from '../../../client/watch.ts'
+import { isTransient, retry, retryPolicies } from '../../../platform/retry.ts'
 import { nameOfFile } from '../../../rules/image-names.ts'
-import { backOff, defaultRetry, isTransient, type RetryPolicy, wait } from '../../../rules/retry.ts'
 import { sizeText } from '../../../rules/sizes.ts'
 import type { Context } from '../../command.ts'
 import { Interrupted } from '../../line/usage.ts'
@@ -26,10 +26,7 @@ interface UploadChoice {
   readonly os?: Image['os'] | undefined
 }
 
-/** A service that is not back by then is not just restarting. */
-const timeoutMs = 60_000
 const finishMs = 24 * 3_600_000
-const pause: RetryPolicy = { ...defaultRetry, firstDelayMs: 200, maxDelayMs: 3_000 }
 
 export async function uploadFile(context: Context, kind: ImageKind, choice: UploadChoice): Promise<number> {
   const { host, signal } = context
@@ -82,8 +79,8 @@ async function send(
   signal: AbortSignal,
 ) {
   let { offset } = begun
-  let movedMs = performance.now()
-  for (let attempt = 1; offset < source.bytes; ) {
+  const attempt = async (progressed: () => void): Promise<void> => {
+    if (offset >= source.bytes) return
     try {
       const pieces = counted(source.from(offset), offset, meter)
       const upload = { bytes: source.bytes - offset, pieces }
@@ -95,34 +92,19 @@ async function send(
         if (signal.aborted || !isRetriable(missing)) throw missing
         return { offset }
       })
-      if (reached.offset > offset) {
-        attempt = 0
-        movedMs = performance.now()
-      }
+      if (reached.offset > offset) progressed()
       offset = reached.offset
-      if (performance.now() - movedMs > timeoutMs) throw error
-      attempt += 1
-      await wait(backOff(Math.max(1, attempt), pause, Math.random), signal)
+      throw error
     }
   }
+  await retry(attempt, { policy: { ...retryPolicies.longCall, steadyMs: Infinity }, signal, isRetriable })
 }
 
 /** The same request again is answered as the first: nothing is made twice. */
-async function finish(client: Client, params: Params, sha256: string, signal: AbortSignal): Promise<Image> {
+function finish(client: Client, params: Params, sha256: string, signal: AbortSignal): Promise<Image> {
   const idempotencyKey = `finish-${params.upload}-${Date.now().toString(36)}`
   const input = { params, body: { sha256 }, idempotencyKey, signal, timeoutMs: finishMs }
-  let failingMs: number | undefined
-  for (let attempt = 1; ; attempt += 1) {
-    const startMs = performance.now()
-    try {
-      return await client.call(finishUpload, input)
-    } catch (error) {
-      // An attempt that lasted a while had reached the service: the retry timeout starts again.
-      if (failingMs === undefined || performance.now() - startMs > 5_000) failingMs = performance.now()
-      if (signal.aborted || !isRetriable(error) || performance.now() - failingMs > timeoutMs) throw error
-      await wait(backOff(attempt, pause, Math.random), signal)
-    }
-  }
+  return retry(() => client.call(finishUpload, input), { policy: retryPolicies.longCall, signal, isRetriable })
 }
 
 /** Also that the service has another offset than we thought: it is asked for. */

@@ -2,9 +2,9 @@
 
 import { pushFormats } from '../../../api/records.ts'
 import { cancelPushJob, getPushJob, listPushJobs, type PushJob, pushVm } from '../../../api/vms/push-jobs.ts'
+import { nextTryText, waitingText } from '../../../platform/retry.ts'
 import { timeLeft } from '../../../rules/durations.ts'
 import { parseImageReference } from '../../../rules/image-reference.ts'
-import { nextTryText, waitingText } from '../../../rules/retry.ts'
 import { sizeText } from '../../../rules/sizes.ts'
 import { type Context, defineCommand, namespaced, printed, type Session } from '../../command.ts'
 import { followRecord } from '../../follow-record.ts'

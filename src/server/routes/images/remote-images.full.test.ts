@@ -278,7 +278,7 @@ const sendOn =
 
 describe('a remote by https', () => {
   it('a remote by https does not lead to a name that stands for an address inside', async () => {
-    const place = { name: 'x', url: new URL('https://host.example/'), authorities: undefined, firstDelayMs: 1 }
+    const place = { name: 'x', url: new URL('https://host.example/'), authorities: undefined, retry: undefined }
     const inside = new URL(near.url.replace('127.0.0.1', 'localhost'))
     const { signal } = new AbortController()
     await assert.rejects(getFrom({ ...place, allowInsecure: true }, inside, { signal }), /localhost.*loopback address/)
@@ -295,7 +295,6 @@ describe('a remote by https', () => {
       Remotes.open(
         parseSettings(JSON.stringify({ remotes: [{ name: 's', url: secure.url, ...remote }] })).remotes,
         folder,
-        1,
       )
     const { signal } = new AbortController()
     const stranger = await (await open({})).offers('image', signal)

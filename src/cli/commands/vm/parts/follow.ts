@@ -4,7 +4,7 @@
 import { listVms, type Vm } from '../../../../api/vms/vms.ts'
 import type { Client } from '../../../../client/client.ts'
 import { watch } from '../../../../client/watch.ts'
-import { wait } from '../../../../rules/retry.ts'
+import { wait } from '../../../../platform/retry.ts'
 import type { Context } from '../../../command.ts'
 import { type Board, type ProgressDisplay, type ProgressStep, startProgress } from '../../../output/progress.ts'
 import { isNodeLost, pendingReason } from './reasons.ts'

@@ -3,7 +3,7 @@
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../../../api/errors.ts'
 import { ConnectionError } from '../../../../client/transport.ts'
-import { isTransient, wait } from '../../../../rules/retry.ts'
+import { isTransient, wait } from '../../../../platform/retry.ts'
 import type { Context } from '../../../command.ts'
 import { startProgress } from '../../../output/progress.ts'
 import type { Dial } from './reach.ts'
