@@ -31,7 +31,7 @@ export async function* followLogs(client: Client, options: FollowOptions): Async
     return connection(signal, (own) => client.open(operation, { params: { namespace, vm }, query, signal: own }))
   }
   const policy = retryPolicies.stream
-  const backoff = new Backoff({ policy, signal, ...(onLost && { onWait: onLost }) })
+  const backoff = new Backoff({ policy, signal, onWait: onLost })
   for (;;) {
     const startMs = performance.now()
     let failure: unknown = endless(client.baseUrl, vm)

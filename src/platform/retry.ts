@@ -39,7 +39,7 @@ export interface RetryOptions {
   /** Whether another attempt may succeed (default: `isTransient`). */
   readonly isRetriable?: (error: unknown) => boolean
   /** Called before each wait. */
-  readonly onWait?: (failure: FailedAttempt) => void
+  readonly onWait?: ((failure: FailedAttempt) => void) | undefined
   /** Replaces the wait between two attempts; may end it early, for instance when a server is back. */
   readonly wait?: typeof wait
   /** Tests only. */

@@ -50,10 +50,11 @@ export class Pins {
     this.#outdated = new AbortController()
     const { signal } = this.#outdated
     this.#applying = this.#applying.then(() =>
-      this.#untilDone(signal, {
-        work: () => this.#apply(cache),
-        onWait: ({ error, attempt }) => this.#options.log.error('failed to cache images', { attempt }, error),
-      }),
+      this.#untilDone(
+        () => this.#apply(cache),
+        signal,
+        ({ error, attempt }) => this.#options.log.error('failed to cache images', { attempt }, error),
+      ),
     )
   }
 
@@ -82,10 +83,7 @@ export class Pins {
     await Promise.all(this.#working)
   }
 
-  #untilDone(
-    signal: AbortSignal,
-    { work, onWait }: Required<Pick<RetryOptions, 'onWait'>> & { work(): Promise<void> },
-  ) {
+  #untilDone(work: () => Promise<void>, signal: AbortSignal, onWait: RetryOptions['onWait']): Promise<void> {
     const { retry: policy = retryPolicies.costly } = this.#options
     return retry(work, { policy, signal, isRetriable: () => true, onWait }).catch(unlessAborted(signal))
   }
@@ -121,18 +119,16 @@ export class Pins {
   async #fetch(pin: Pin): Promise<void> {
     const { changed, log } = this.#options
     const { signal } = pin.cancel
-    await this.#untilDone(signal, {
-      work: async () => {
-        await this.#inSlot(() => this.#ensure(pin))
-        Object.assign(pin, { state: 'Ready', percent: undefined, problem: undefined })
-        changed()
-      },
-      onWait: ({ error, attempt }) => {
-        const problem = reasonOf(error).slice(0, 1_024)
-        Object.assign(pin, { state: 'Failed', problem })
-        changed()
-        log.warn('failed to cache an image on this node', { name: pin.image.name, problem, attempt })
-      },
+    const work = async (): Promise<void> => {
+      await this.#inSlot(() => this.#ensure(pin))
+      Object.assign(pin, { state: 'Ready', percent: undefined, problem: undefined })
+      changed()
+    }
+    await this.#untilDone(work, signal, ({ error, attempt }) => {
+      const problem = reasonOf(error).slice(0, 1_024)
+      Object.assign(pin, { state: 'Failed', problem })
+      changed()
+      log.warn('failed to cache an image on this node', { name: pin.image.name, problem, attempt })
     })
   }
 
