@@ -1,12 +1,10 @@
-// Parses bodies of 2.4.x clients: JSON or a form, with the right Content-Type, a wrong one or none. curl -d labels JSON
-// as a form.
+// Parses bodies of 2.4.x clients: JSON or a form, whatever the Content-Type, because `curl -d` labels JSON as a form.
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { refuseDeepJson } from '../http/json-depth.ts'
 
 export type BodyFields = Readonly<Record<string, unknown>>
 
-/** Every body of this scope becomes fields. */
 export function parseLegacyBodies(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers()
   scope.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, (_request, bytes, done) => {
@@ -18,7 +16,7 @@ export function parseLegacyBodies(scope: FastifyInstance): void {
   })
 }
 
-/** Where nothing of a body is used, it is read and dropped. */
+/** Reads bodies without parsing them, for calls that use none. */
 export function dropBodies(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers()
   scope.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, (_request, _bytes, done) => done(null, undefined))
@@ -55,9 +53,9 @@ function jsonFields(text: string): BodyFields {
   return fields
 }
 
-/** `reserved_ports[]=8000:80&…`, and values that are JSON themselves, as some clients send what is not text. */
+/** `reserved_ports[]=8000:80&…` */
 function formFields(text: string): BodyFields {
-  // Before it is parsed: half a million fields take seconds.
+  // Counted before parsing, because parsing half a million fields takes seconds.
   let count = 1
   for (let at = text.indexOf('&'); at !== -1; at = text.indexOf('&', at + 1))
     if (++count > maxFormFields) throw unreadable(`it has more than ${maxFormFields} fields`)
@@ -72,7 +70,6 @@ function formFields(text: string): BodyFields {
   return fields
 }
 
-/** No call has more than a few dozen. */
 const maxFormFields = 1_000
 
 const unreadable = (why: string): ApiError =>

@@ -1,5 +1,4 @@
-// The interface of a legacy call: fields and path parameters in, an answer out, with the operations of the table at
-// hand.
+// The interface of a legacy call: fields and path parameters in, an answer out.
 import type { FastifyReply } from 'fastify'
 import type { LocalIssuer } from '../../auth/provider/issuer.ts'
 import type { Collections } from '../../store/records/collections.ts'
@@ -9,7 +8,7 @@ import type { Performer, PerformServices } from './perform.ts'
 
 export interface CallServices extends PerformServices {
   readonly collections: Collections
-  /** Only without a provider of the organisation's own. */
+  /** Absent with an external identity provider. */
   readonly localIssuer?: LocalIssuer | undefined
 }
 
@@ -19,7 +18,7 @@ export interface LegacyContext extends Performer {
   readonly services: CallServices
 }
 
-/** Aborts when the client goes away. */
+/** Aborts when the client disconnects. */
 export function goneSignal({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController()
   if (raw.closed) gone.abort()
@@ -27,10 +26,10 @@ export function goneSignal({ raw }: FastifyReply): AbortSignal {
   return gone.signal
 }
 
-/** In place of an answer: the reply is being sent already. */
+/** Returns the reply itself when it sends the answer. */
 export type LegacyHandler = (
   context: LegacyContext,
 ) => LegacyAnswer | FastifyReply | Promise<LegacyAnswer | FastifyReply>
 
-/** By method and path, as the rows have them. */
+/** By method and path of the row. */
 export type LegacyHandlers = Readonly<Record<string, LegacyHandler>>

@@ -1,5 +1,4 @@
-// Every legacy call that the gateway implements, by method and path. Rows that are missing here were removed in 3.0.
-
+// Every legacy call that the gateway implements. The calls of other rows were removed in 3.0.
 import { ApiError } from '../../api/errors.ts'
 import { listNodes, tagNode, untagNode } from '../../api/nodes/nodes.ts'
 import { type CertificateUpload, uploadCertificate } from '../../api/service/certificates.ts'
@@ -11,8 +10,6 @@ import { imageCalls } from './images.ts'
 import { shownNode } from './shapes.ts'
 import { vmCalls } from './vms.ts'
 
-const nodes: LegacyHandler = (context) => ({ nodes: context.list(listNodes).map(shownNode) })
-
 const changeTag =
   (operation: typeof tagNode | typeof untagNode, message: (node: string, tag: string) => string): LegacyHandler =>
   async (context) => {
@@ -23,7 +20,7 @@ const changeTag =
   }
 
 const nodeCalls: LegacyHandlers = {
-  'GET /resources/node/list': nodes,
+  'GET /resources/node/list': (context) => ({ nodes: context.list(listNodes).map(shownNode) }),
   'POST /resources/node/tag/{tag}': changeTag(
     tagNode,
     (node, tag) => `Successfully tagged node '${node}' with a tag '${tag}'`,
@@ -36,7 +33,6 @@ const setCertificate: LegacyHandler = async (context) => {
   return { message: 'Successfully set certificate' }
 }
 
-/** Without the built-in provider nobody here knows a password. */
 const logIn: LegacyHandler = async ({ fields, request, services: { localIssuer, tokens } }) => {
   if (!localIssuer)
     throw new ApiError('Gone', 'POST /token: only the identity provider knows passwords', {
@@ -48,10 +44,10 @@ const logIn: LegacyHandler = async ({ fields, request, services: { localIssuer, 
   return { message: `Authentication successful`, token }
 }
 
-/** What Jenkins and others look at before they do anything. */
+/** Jenkins checks this version before its first call. */
 const checkHealth: LegacyHandler = () => ({ api_version: '2.4.0' })
 
-/** Those that nobody needs a token for. */
+/** Calls without a token. */
 export const openCalls = new Set(['POST /token', 'GET /health-check'])
 
 export const legacyHandlers = (services: { readonly collections: Collections }): LegacyHandlers => ({

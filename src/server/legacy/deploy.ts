@@ -1,14 +1,15 @@
-// Configurations and deployments in the API of 2.4.x, which deploys a configuration by its name.
+// VM configurations and deployments in the API of 2.4.x.
 import { ApiError, badRequest, invalidField, notFound } from '../../api/errors.ts'
 import { listNodes } from '../../api/nodes/nodes.ts'
 import { createVmConfig, getVmConfig, listVmConfigs, type VmConfig } from '../../api/vms/vm-configs.ts'
 import { deleteVm, deployVm, listVms, type Vm } from '../../api/vms/vms.ts'
+import { defined } from '../../platform/defined.ts'
 import { isVmName } from '../../rules/names.ts'
 import { goneSignal, type LegacyContext, type LegacyHandler, type LegacyHandlers } from './call.ts'
 import { flag, integer, metadataItems, number, readLegacyFields, text, textList } from './fields.ts'
+import { sharedNames } from './names.ts'
 import { boostsOf, createHelp, deployHelp, deployment, legacyConfigLabel, shownConfig } from './shapes.ts'
 
-/** Of both: they have the same meaning and the same name in 3.0. */
 const shared = {
   iso_image: text,
   vnc_console: flag,
@@ -19,7 +20,7 @@ const shared = {
   scheduler: text,
 }
 
-/** Refused, not dropped: a job that writes to a second disk would fail later, and not say why. */
+/** These are refused rather than ignored, because a job that needs a second disk would fail later without a reason. */
 const disks = { attach_disk: flag, attached_disk: text }
 
 function refuseDisks(read: {
@@ -56,21 +57,8 @@ const deployFields = {
 const maxNameLength = 38
 const maxReplicas = 100
 
-type Shared = { readonly [Name in keyof typeof shared]: string | boolean | undefined }
-const shapeOf = (read: Shared) => ({
-  iso: read.iso_image as string | undefined,
-  vncConsole: read.vnc_console as boolean | undefined,
-  systemSerial: read.system_serial as string | undefined,
-  gpuPassthrough: read.gpu_passthrough as boolean | undefined,
-  tag: read.tag as string | undefined,
-  tagRequired: read.tag_required as boolean | undefined,
-  scheduler: read.scheduler as string | undefined,
-})
-
-/** What was not said is not sent. */
-type Given<T> = { [Name in keyof T]: Exclude<T[Name], undefined> }
-const withoutUnset = <T extends object>(body: T): Given<T> =>
-  Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as Given<T>
+const shapeOf = (read: { readonly [Legacy in keyof typeof shared]: string | boolean | undefined }) =>
+  Object.fromEntries(Object.entries(sharedNames).map(([name, legacy]) => [name, read[legacy]]))
 
 const problem = (field: string, message: string): ApiError =>
   badRequest([invalidField(field, message)], `Correct ${field}`)
@@ -82,21 +70,19 @@ const create: LegacyHandler = async (context) => {
     throw problem('orka_vm_name', `orka_vm_name has more than ${maxNameLength} characters`)
   if (base === undefined && image === undefined) throw problem('orka_base_image', 'orka_base_image is missing')
   refuseDisks(read)
-  await context.run(createVmConfig, {
-    body: withoutUnset({
-      name,
-      image: base ?? image ?? '',
-      cpu: read.orka_cpu_core ?? read.vcpu_count,
-      memory: read.memory,
-      netBoost: read.net_boost,
-      legacyIO: legacyIoFor(context, base ?? image ?? '', read.io_boost),
-      ...shapeOf(read),
-    }),
+  const from = base ?? image ?? ''
+  const shape = defined({
+    cpu: read.orka_cpu_core ?? read.vcpu_count,
+    memory: read.memory,
+    netBoost: read.net_boost,
+    legacyIO: legacyIoFor(context, from, read.io_boost),
+    ...shapeOf(read),
   })
+  await context.run(createVmConfig, { body: { name, image: from, ...shape } })
   return { status: 201, message: 'Successfully Created', help: createHelp({ name }, undefined) }
 }
 
-/** Without the boost a VM has the old disk devices, which only Intel-based ones can have. */
+/** Only Intel-based VMs can have the old disk devices, which a VM without the boost gets. */
 function legacyIoFor({ services }: LegacyContext, image: string, ioBoost: boolean | undefined): true | undefined {
   const architecture = services.collections.images.get('', image)?.value.architecture
   return ioBoost === false && architecture === 'amd64' ? true : undefined
@@ -109,7 +95,7 @@ const configs: LegacyHandler = (context) => {
   return { configs: all.map(shownConfig), ...(all.length === 0 && { message: noConfigurations }) }
 }
 
-/** Of none an empty list: clients look at it and not at the status. */
+/** Answers an unknown name with an empty list: clients check the list and not the status. */
 const config: LegacyHandler = (context) => {
   const found = context.list(listVmConfigs).filter(({ name }) => name === context.params.vmconfig)
   return { configs: found.map(shownConfig) }
@@ -125,13 +111,13 @@ async function configCalled(context: LegacyContext, name: string): Promise<VmCon
   }
 }
 
-/** 3.0 keeps a VM that fits nowhere waiting. In 2.4.x it was refused at once, and clients look for these words. */
+/** In 3.0 a VM waits for room. 2.4.x refused it with these messages, which clients look for. */
 function checkRoom(context: LegacyContext, { cpu, type }: VmConfig, nodeName: string | undefined): void {
   const nodes = context.list(listNodes)
   if (nodeName !== undefined && !nodes.some(({ name }) => name === nodeName))
     throw notFound('nodes', nodeName, { hint: 'Call GET /resources/node/list to see all nodes' })
   const ofType = nodes.filter(({ name, architecture }) => (nodeName ?? name) === name && architecture === type)
-  // The deployment tells that, and not in the words that clients take for "wait until one is free".
+  // The deployment refuses a missing architecture, with a message on which clients do not wait for room.
   if (ofType.length === 0) return
   const candidates = ofType.filter(({ phase, cordoned }) => phase === 'READY' && !cordoned)
   if (candidates.length > 0 && candidates.every(({ allocatableCpu }) => allocatableCpu < cpu)) throw noRoom(noCpu)
@@ -143,8 +129,8 @@ const noNode = 'No available nodes with sufficient CPU.'
 const noRoom = (message: string): ApiError =>
   new ApiError('Conflict', message, { kind: 'vms', hint: 'Call GET /resources/node/list to see free capacity' })
 
-/** In the words of 2.4.x where cores are short: now, or whatever becomes free. */
-function aboutCores(error: unknown): unknown {
+/** Translates a refusal about cores into the message of 2.4.x. */
+function asLegacyRefusal(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.options.causes?.[0]?.field !== 'orka_cpu_core') return error
   return noRoom(error.reason === 'Invalid' ? noCpu : noNode)
 }
@@ -157,7 +143,7 @@ const deploy: LegacyHandler = async (context) => {
   if (replicas > maxReplicas) throw problem('replicas', `replicas is more than ${maxReplicas}`)
   const from = await configCalled(context, name)
   checkRoom(context, from, node ?? from.node)
-  const body = withoutUnset({
+  const body = defined({
     vmConfig: name,
     node,
     ...(ports && { reservedPorts: ports.join(',') }),
@@ -170,9 +156,9 @@ const deploy: LegacyHandler = async (context) => {
   try {
     while (deployed.length < replicas) deployed.push(await deployOne(context, name, body, expedite))
   } catch (error) {
-    // All or none: who asked for three has no use for the ids of one.
+    // All or none: a client that asked for three VMs cannot use the id of one.
     for (const { name: vm } of deployed) await context.run(deleteVm, { params: { vm } }).catch(() => undefined)
-    throw aboutCores(error)
+    throw asLegacyRefusal(error)
   }
   const [first] = deployed as [Vm]
   const answers = deployed.map((vm) => deployment(vm, boostsOf(context.services, vm)))
@@ -184,7 +170,7 @@ const deploy: LegacyHandler = async (context) => {
   }
 }
 
-/** It takes the name of its configuration when that is free, otherwise one that is made from it. */
+/** Names the VM after its configuration, with a generated suffix if that name is taken. */
 async function deployOne(context: LegacyContext, config: string, body: object, expedite: AbortSignal): Promise<Vm> {
   const prefix = isVmName(config) ? config : `vm-${config}`
   const isTaken = context.list(listVms).some(({ name }) => name === prefix)

@@ -11,7 +11,7 @@ export interface Envelope {
   readonly [field: string]: unknown
 }
 
-/** What a call answers: fields in addition to the message. */
+/** The fields of an answer, in addition to the message. */
 export interface LegacyAnswer {
   readonly status?: number
   readonly message?: string
@@ -25,7 +25,7 @@ export const envelopeOf = ({ status: _, message = '', ...fields }: LegacyAnswer)
   ...fields,
 })
 
-/** `details.causes` is in answers of 3.0 alone; here the message names the fields. */
+/** Legacy answers have no `details.causes`; their message names the fields. */
 const hintOf = (hint: string): string => (hint.includes('details.causes') ? 'Correct these fields' : hint)
 
 export const refusalEnvelope = ({ message, options: { hint } }: ApiError, help: object = {}): Envelope => ({
@@ -34,7 +34,7 @@ export const refusalEnvelope = ({ message, options: { hint } }: ApiError, help: 
   errors: [{ message }],
 })
 
-/** Of a call that has nothing behind it any more. */
+/** The answer to a removed call. */
 export function goneEnvelope({ row, call }: { row: LegacyRow; call: LegacyCall }, why: string, page: string): Envelope {
   const commands = commandsFor(row, call)
   const help = {

@@ -1,9 +1,9 @@
-// Reads fields of 2.4.x requests leniently: numbers and booleans may be text, as in forms, and clients send "None" and
-// "N/A" back as they got them.
+// Reads fields of 2.4.x requests leniently: numbers and booleans may be text, and clients return "None" and "N/A", which
+// answers contain for fields that are not set.
 import { badRequest, type Cause } from '../../api/errors.ts'
 import type { BodyFields } from './bodies.ts'
 
-/** Undefined: not set. Throws a text that says what was expected. */
+/** Returns undefined for a field that is not set. Throws a text that names the expected type. */
 type Reader<T> = (value: unknown) => T | undefined
 
 const isUnset = (value: unknown): boolean =>
@@ -85,7 +85,7 @@ type Read<S extends Readers, Required extends keyof S> = {
   readonly [Name in keyof S]: Name extends Required ? ValueOf<S[Name]> : ValueOf<S[Name]> | undefined
 }
 
-/** All faulty fields are named at once. Fields that the table does not have are ignored. */
+/** Ignores unknown fields. The refusal names all faulty fields. */
 export function readLegacyFields<const S extends Readers, const Required extends keyof S & string = never>(
   fields: BodyFields,
   readers: S,

@@ -1,5 +1,4 @@
-// Images and ISOs in the API of 2.4.x. What is asynchronous in 3.0 (save, commit, copy, pull) was synchronous there, so
-// the gateway waits for it.
+// Images and ISOs in the API of 2.4.x. Save, commit, copy and pull were synchronous there, so the gateway waits for them.
 import { ApiError } from '../../api/errors.ts'
 import {
   copyImage,
@@ -23,7 +22,7 @@ import { readLegacyFields, text } from './fields.ts'
 import { legacyImage, shownIso } from './shapes.ts'
 import { oneVmCalled } from './vms.ts'
 
-/** As long as a large disk may take. */
+/** Long enough for a large disk. */
 const timeoutMs = 2 * 3_600_000
 
 interface Kind {
@@ -32,7 +31,7 @@ interface Kind {
   readonly key: (name: string) => string
 }
 
-/** Answers when the image is Ready; throws what it failed for. */
+/** Waits until the image is ready. Throws the reason of a failure. */
 async function ready({ word, waits, key }: Kind, name: string, { services, reply }: LegacyContext): Promise<void> {
   const options = { ms: timeoutMs, signal: AbortSignal.any([services.ending, goneSignal(reply)]) }
   const look = (entry: { readonly value: ImageRecord } | undefined): ImageRecord | null | undefined =>
@@ -42,7 +41,7 @@ async function ready({ word, waits, key }: Kind, name: string, { services, reply
       hint: `It continues. Run svc3 ${word} list ${name} to see its progress`,
     })
   })
-  // A commit that failed leaves the image as it was, with the reason.
+  // A failed commit leaves the image ready, with a reason.
   if (record && record.state !== 'Failed' && record.errorMessage === undefined) return
   const why = record?.errorMessage ?? 'it was deleted in the meantime'
   throw new ApiError('InternalError', `${word} "${name}" could not be made: ${why}`, {
@@ -168,7 +167,7 @@ export function imageCalls({ collections }: { readonly collections: Collections 
     'POST /resources/image/upload': upload(uploadImage),
     'GET /resources/image/download/{image}': download,
     'GET /resources/iso/list': listAllIsos,
-    // docs/spec.md R50 maps it to the remote images; who asks for ISOs wants those.
+    // docs/spec.md R50 maps this call to remote images, but clients that list ISOs want ISOs.
     'GET /resources/iso/list-remote': async (context) => ({
       isos: await namesOf(context, listRemoteIsos),
       images: await namesOf(context, listRemoteImages),

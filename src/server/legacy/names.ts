@@ -4,14 +4,27 @@ import type { OperationId } from '../../api/index.ts'
 
 type Names = Readonly<Record<string, string>>
 
-const shape: Names = {
-  name: 'orka_vm_name', image: 'orka_base_image', cpu: 'orka_cpu_core', iso: 'iso_image', vncConsole: 'vnc_console',
-  systemSerial: 'system_serial', legacyIO: 'io_boost', netBoost: 'net_boost', gpuPassthrough: 'gpu_passthrough',
+/** Fields that have the same meaning in configurations and deployments. */
+export const sharedNames = {
+  iso: 'iso_image',
+  vncConsole: 'vnc_console',
+  systemSerial: 'system_serial',
+  gpuPassthrough: 'gpu_passthrough',
+  tag: 'tag',
   tagRequired: 'tag_required',
-} // biome-ignore format: a table
+  scheduler: 'scheduler',
+} as const
+const shape: Names = {
+  ...sharedNames,
+  name: 'orka_vm_name',
+  image: 'orka_base_image',
+  cpu: 'orka_cpu_core',
+  legacyIO: 'io_boost',
+  netBoost: 'net_boost',
+}
 const copied: Names = { name: 'new_name' }
 
-/** Fields of an operation → fields of the legacy call that it carries out. */
+/** Operation → its fields, and the fields of the legacy call. */
 const names: Readonly<Partial<Record<OperationId, Names>>> = {
   createVmConfig: shape,
   deployVm: { ...shape, node: 'orka_node_name', reservedPorts: 'reserved_ports', metadata: 'vm_metadata' },
@@ -27,15 +40,16 @@ export function inLegacyWords(operation: string, error: ApiError): ApiError {
   const table = names[operation as OperationId]
   const { causes } = error.options
   if (!table || !causes) return error
-  const told = causes.map((cause) => renamed(cause, table))
-  return new ApiError(error.reason, told.map(({ message }) => message).join('; '), { ...error.options, causes: told })
+  const legacyCauses = causes.map((cause) => renamed(cause, table))
+  const message = legacyCauses.map((cause) => cause.message).join('; ')
+  return new ApiError(error.reason, message, { ...error.options, causes: legacyCauses })
 }
 
-/** Words of a sentence that are also fields ("the image") stay, but for the first, which is the field. */
+/** Renames the field at the start, and words in camel case; other words, like "image", may not be meant as fields. */
 function renamed({ field, reason, message }: Cause, table: Names): Cause {
   const [first = '', ...rest] = field.split('.')
   const name = table[first] ?? first
-  const begun = message.startsWith(first) ? name + message.slice(first.length) : message
-  const whole = begun.replaceAll(/\b[a-z]+[A-Z]\w*/g, (word) => table[word] ?? word)
+  const start = message.startsWith(first) ? name + message.slice(first.length) : message
+  const whole = start.replaceAll(/\b[a-z]+[A-Z]\w*/g, (word) => table[word] ?? word)
   return { field: [name, ...rest].join('.'), reason, message: whole }
 }

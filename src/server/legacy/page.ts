@@ -1,15 +1,15 @@
-// The page about every call of 2.4.x, which legacy answers link to.
+// Serves the page about all calls of 2.4.x, which legacy answers link to.
 import type { FastifyInstance } from 'fastify'
 import { base } from '../../api/operation.ts'
 import type { Found } from '../../legacy/find.ts'
 import { legacyHtml } from '../../legacy/html.ts'
 
 const page = `${base}/legacy`
-/** The address at which the row, or all of them, can be read. */
+/** The address of the row on the page, or of the page. */
 export const pageOf = ({ apiUrl }: { readonly apiUrl: () => string }, found: Found | undefined): string =>
   `${apiUrl()}${page}${found ? `#${found.row.anchor}` : ''}`
 
-/** The mapping for everybody to read, also where the gateway is off. */
+/** Needs no token, and is served also when the gateway is disabled. */
 export function serveLegacyPage(app: FastifyInstance): void {
   const text = legacyHtml()
   const headers = {

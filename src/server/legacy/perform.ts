@@ -1,5 +1,4 @@
-// Runs operations of the table for a legacy request as their routes would: with the same permission, schema, handler
-// and event.
+// Calls operations for a legacy request like their routes, with the same permissions, schemas, handlers and events.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../../api/operation.ts'
 import { refusalOf } from '../http/refusals.ts'
@@ -8,7 +7,6 @@ import type { Call } from '../operations/handlers.ts'
 import type { ListOperation, Operations } from '../operations/invoke.ts'
 import { type DownloadServices, sendDownload } from '../transfer/downloads.ts'
 import { openUpload, type Uploads } from '../transfer/uploads.ts'
-import { markMade } from './headers.ts'
 import { inLegacyWords } from './names.ts'
 
 export interface PerformServices extends DownloadServices {
@@ -22,13 +20,13 @@ interface Input<O extends Operation> {
   readonly expedite?: AbortSignal
 }
 
-/** What a legacy call works with: one request, as its caller. */
+/** Calls operations for one request, as its caller. */
 export interface Performer {
   readonly request: FastifyRequest
   readonly reply: FastifyReply
   run<O extends Operation>(operation: O, input?: Input<O>): Promise<ResponseOf<O>>
   list<O extends Operation>(operation: O): ItemOf<O>[]
-  /** The answer is the file itself. */
+  /** Answers with a file. */
   download(operation: Operation, params: Readonly<Record<string, string>>): Promise<FastifyReply>
 }
 
@@ -37,11 +35,12 @@ export function createPerformers(services: PerformServices, operations: Operatio
     const { namespace, principal } = request
 
     const admit = (operation: Operation, input: Input<Operation>): Call<Operation> => {
-      const isInside = operation.path.includes('{namespace}')
-      const params = { ...input.params, ...(isInside && { namespace }) } as Record<string, string>
+      const hasNamespace = operation.path.includes('{namespace}')
+      const params = { ...input.params, ...(hasNamespace && { namespace }) } as Record<string, string>
       const query = operation.query ? (input.query ?? {}) : undefined
       const body = operation.body ? { ...(input.body as object | undefined) } : undefined
-      markMade(reply, operation.path, namespace, params)
+      // The first call of an operation names the records of the Link header.
+      request.legacyParams = { ...params, ...request.legacyParams }
       const upload = operation.isUpload && openUpload(operation, request, reply, services.uploads)
       return {
         ...operations.admit(operation, { principal, namespace, params, query, body }),

@@ -6,18 +6,17 @@ import type { VmConfig } from '../../api/vms/vm-configs.ts'
 import type { Vm } from '../../api/vms/vms.ts'
 import type { Collections } from '../../store/records/collections.ts'
 
-/** On a VM that the gateway deployed: the configuration whose name it goes by. */
+/** The label of a VM with the configuration that the gateway deployed it from. */
 export const legacyConfigLabel = 'legacy.svc3/config'
 
-/** In 2.4.x a VM goes by the name of its configuration, and several may. */
+/** In 2.4.x, a VM has the name of its configuration, and several VMs may have the same name. */
 export const configNameOf = ({ name, labels }: Pick<Vm, 'name' | 'labels'>): string => labels[legacyConfigLabel] ?? name
 
-/** Whether a configuration or what is deployed has the boost: everything has but what has the old disk devices. */
 const hasIoBoost = (shape: { readonly legacyIO: boolean } | undefined): boolean => shape?.legacyIO !== true
 
 type Boosts = ReturnType<typeof boostsOf>
 
-/** Of a VM: its configuration may be another by now. */
+/** Reads the VM itself, because its configuration may have changed since the deployment. */
 export function boostsOf({ collections }: { readonly collections: Collections }, { namespace, name }: Vm) {
   const shape = collections.vms.get(namespace, name)?.value.shape
   return { io_boost: hasIoBoost(shape), net_boost: shape?.netBoost ?? true }
@@ -33,14 +32,13 @@ const memoryText = (memory: string): string => {
 
 const gpuText = (count: number): string => (count === 0 ? 'N/A' : String(count))
 
-/** What a configuration tells about a VM that is deployed from it, or that is not. */
 const placing = (config: VmConfig | undefined) => ({
   configuration_template: 'default',
   tag: config?.tag ?? '',
   tag_required: config?.tagRequired ?? false,
 })
 
-/** Clients read SSH, screen and screen sharing out of this list, as integers, beside the ports that were reserved. */
+/** Clients find the ports of SSH, VNC and screen sharing in this list, as integers. */
 const openPorts = ({ vnc, screenshare, ssh, reservedPorts }: Vm) =>
   [
     { host: vnc, guest: 5_999, protocol: 'tcp' },
@@ -119,7 +117,7 @@ export const shownConfig = (config: VmConfig) => ({
   memory: config.memory === 0 ? 'automatic' : config.memory,
 })
 
-/** What to do next, as clients of 2.4.x read it: one takes the name of its VM from here. */
+/** At least one client reads the name of its VM from this text. */
 export const createHelp = ({ name }: Pick<VmConfig, 'name'>, node: string | undefined) => ({
   deploy_virtual_machine: 'To deploy this VM, use POST /resources/vm/deploy',
   required_request_data_for_deploy: { orka_vm_name: name, orka_node_name: node ?? '' },
@@ -134,7 +132,6 @@ export const deployHelp = (vm: Vm) => ({
   virtual_machine_vnc: vm.vnc === undefined ? 'N/A' : `Connect by VNC to ${vm.ip}:${vm.vnc}`,
 })
 
-/** What a deployment answers. */
 export const deployment = (vm: Vm, boosts: Boosts) => ({
   ram: memoryText(vm.memory),
   vcpu: String(vm.cpu),

@@ -1,18 +1,18 @@
-// Counts 2.4.x calls by path, subject and client. Counted in memory and written in batches as increments, so that
-// several servers can share the records; a crash loses the last batch.
+// Counts 2.4.x calls by path, subject and client. Counts are added to shared records in batches; a crash loses the last
+// batch.
 import { createHash } from 'node:crypto'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Collections, LegacyUsageRecord } from '../../store/records/collections.ts'
 import { ignoreLost } from '../../store/store.ts'
 
-interface LegacyRequestSeen {
+interface LegacyRequest {
   readonly endpoint: string
   readonly subject: string
   readonly client: string
   readonly isRefused: boolean
 }
 
-/** User-Agent is arbitrary text: more than this many are counted together. */
+/** Clients choose their User-Agent, so further combinations are counted together. */
 const maxRecords = 5_000
 const others = '(others)'
 const maxClientLength = 120
@@ -29,7 +29,7 @@ export class LegacyUsageCounter {
     this.#clock = clock
   }
 
-  count({ endpoint, subject, client, isRefused }: LegacyRequestSeen): void {
+  count({ endpoint, subject, client, isRefused }: LegacyRequest): void {
     const at = timestamp(this.#clock.now())
     const who = { endpoint, subject, client: client.slice(0, maxClientLength) }
     const isNew = !this.#added.has(nameOf(who)) && !this.#collections.legacyUsage.get('', nameOf(who))
@@ -39,7 +39,7 @@ export class LegacyUsageCounter {
     this.#added.set(nameOf(known), sum(this.#added.get(nameOf(known)), once))
   }
 
-  /** One at a time. What cannot be written now is tried again with the next batch. */
+  /** Writes one batch at a time. Counts that cannot be written are added to the next batch. */
   flush(): Promise<void> {
     const next = this.#flushing.then(() => this.#write())
     this.#flushing = next.catch(() => undefined)
@@ -58,10 +58,10 @@ export class LegacyUsageCounter {
     } finally {
       for (const [name, left] of batch) this.#added.set(name, sum(this.#added.get(name), left))
     }
-    await this.#forgetOld()
+    await this.#deleteOld()
   }
 
-  async #forgetOld(): Promise<void> {
+  async #deleteOld(): Promise<void> {
     const oldest = timestamp(new Date(this.#clock.now().getTime() - keptMs))
     for (const entry of this.#collections.legacyUsage.list()) {
       if (entry.value.lastAt >= oldest) continue
@@ -69,7 +69,7 @@ export class LegacyUsageCounter {
     }
   }
 
-  /** What has been written: the most frequent first. */
+  /** Returns the written counts, the most frequent first. */
   items(): LegacyUsageRecord[] {
     const records = this.#collections.legacyUsage.list().map(({ value }) => value)
     return records.toSorted((a, b) => b.calls - a.calls || (a.endpoint < b.endpoint ? -1 : 1))

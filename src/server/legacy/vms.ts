@@ -1,19 +1,18 @@
-// VMs in the API of 2.4.x: looked up by configuration, name or id; shown, powered, deleted.
+// VMs in the API of 2.4.x, which names them by configuration, name or id.
 import { ApiError } from '../../api/errors.ts'
 import { listNodes } from '../../api/nodes/nodes.ts'
 import { deleteVmConfig, listVmConfigs } from '../../api/vms/vm-configs.ts'
-import { deleteVm, execVm, getVm, listVms, type Vm, type vmCommands } from '../../api/vms/vms.ts'
+import { deleteVm, execVm, listVms, type Vm, type vmCommands } from '../../api/vms/vms.ts'
 import type { LegacyContext, LegacyHandler, LegacyHandlers } from './call.ts'
 import type { LegacyAnswer } from './envelope.ts'
 import { readLegacyFields, text } from './fields.ts'
-import { markMade } from './headers.ts'
 import { boostsOf, configNameOf, deployedVm, notDeployedVm } from './shapes.ts'
 
 const oneVm = { orka_vm_name: text, orka_node_name: text }
 
 const isCalled = (vm: Vm, name: string): boolean => vm.uid === name || vm.name === name || configNameOf(vm) === name
 
-/** Those that a name or an id stands for. An exact id or name of its own leaves no choice. */
+/** The VMs with this id, name or name of a configuration. */
 function vmsCalled(context: LegacyContext, name: string, node?: string): Vm[] {
   const all = context.list(listVms).filter((vm) => node === undefined || vm.node === node)
   const exact = all.find((vm) => vm.uid === name)
@@ -27,7 +26,7 @@ const noneDeployed = (): ApiError =>
     hint: 'Call GET /resources/vm/list to see all VMs',
   })
 
-/** The one VM of a name or an id. */
+/** Throws if several VMs have the name. */
 export function oneVmCalled(context: LegacyContext, name: string): Vm {
   const [vm, ...others] = vmsCalled(context, name)
   if (!vm) throw noneDeployed()
@@ -47,7 +46,7 @@ const deployedGroup = (name: string, status: readonly ReturnType<typeof deployed
   status,
 })
 
-/** Every configuration with the VMs that go by its name, and VMs that go by no configuration's. */
+/** Every configuration with its VMs, and the VMs without a configuration. */
 function resources(context: LegacyContext, isWanted: (owner: string, vm?: Vm) => boolean): Resource[] {
   const configs = new Map(context.list(listVmConfigs).map((config) => [config.name, config]))
   const nodes = new Map(context.list(listNodes).map((node) => [node.name, node]))
@@ -64,14 +63,8 @@ function resources(context: LegacyContext, isWanted: (owner: string, vm?: Vm) =>
       replicas: all.length,
       boosts: boostsOf(context.services, vm),
     })
-    return vms.length === 0
-      ? []
-      : [
-          deployedGroup(
-            name,
-            vms.map((vm) => deployedVm(vm, facts(vm))),
-          ),
-        ]
+    const group = vms.map((vm) => deployedVm(vm, facts(vm)))
+    return vms.length === 0 ? [] : [deployedGroup(name, group)]
   })
 }
 
@@ -86,15 +79,11 @@ const status: LegacyHandler = (context) => {
   const name = context.params.vm ?? ''
   const vms = vmsCalled(context, name)
   const ids = new Set(vms.map(({ uid }) => uid))
-  const {
-    reply,
-    request: { namespace },
-  } = context
-  if (vms[0]) markMade(reply, getVm.path, namespace, { namespace, vm: vms[0].name })
+  if (vms[0]) context.request.legacyParams = { vm: vms[0].name }
   const found = resources(context, (_owner, vm) => vm === undefined || ids.has(vm.uid)).filter(
     (each) => 'status' in each || each.virtual_machine_name === name,
   )
-  // Of none it answers so: clients look at the list and not at the status.
+  // Not a 404 for an unknown VM: clients check the list and not the status.
   return { virtual_machine_resources: found }
 }
 
@@ -105,7 +94,7 @@ async function removeAll(context: LegacyContext, vms: readonly Vm[]): Promise<vo
 const remove: LegacyHandler = async (context) => {
   const { orka_vm_name: name, orka_node_name: node } = readLegacyFields(context.fields, oneVm, ['orka_vm_name'])
   const vms = vmsCalled(context, name, node)
-  // 2.4.x answered 500, and a client that deletes to be sure looks for this text in an error of the server.
+  // Clients that delete a VM which may not exist look for this text in a 500, which 2.4.x answered.
   if (vms.length === 0) return { status: 500, errors: [{ message: noneDeployedText }] }
   await removeAll(context, vms)
   return { message: 'Successfully deleted VM' }
@@ -117,7 +106,7 @@ const purge: LegacyHandler = async (context) => {
   const called = new Set([name, ...vms.map(configNameOf)])
   const configs = context.list(listVmConfigs).filter((config) => called.has(config.name))
   if (vms.length === 0 && configs.length === 0) throw noneDeployed()
-  // An id may stand for one of several: with the configuration all of them go.
+  // With the configuration, all VMs of its name are deleted, also if an id named only one of them.
   await removeAll(context, [...called].flatMap((each) => vmsCalled(context, each)).filter(isFirst))
   for (const { name: vmconfig } of configs) await context.run(deleteVmConfig, { params: { vmconfig } })
   return { message: 'Successfully purged VM' }
