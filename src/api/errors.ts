@@ -170,6 +170,10 @@ export const alreadyExists = (
 ): ApiError =>
   new ApiError('AlreadyExists', `${recordName(kind, name)} already exists${inside(namespace)}`, { kind, name, hint })
 
+/** The state of a record does not allow the request. `what` continues the sentence that its name begins. */
+export const conflict = (kind: string, name: string, what: string, hint: string): ApiError =>
+  new ApiError('Conflict', `${recordName(kind, name)} ${what}`, { kind, name, hint })
+
 /** The cause for a field whose value is never valid. */
 export const invalidField = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
 

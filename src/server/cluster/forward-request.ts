@@ -3,7 +3,7 @@
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { pipeline } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { ApiError } from '../../api/errors.ts'
+import { ApiError, conflict } from '../../api/errors.ts'
 import type { UploadInput } from '../../api/images/uploads.ts'
 import { passedOnHeader } from '../../api/nodes/servers.ts'
 import type { Operation } from '../../api/operation.ts'
@@ -60,11 +60,7 @@ export async function claimUpload({ peers, collections, clock }: ForwardServices
   const record = { server: peers.servers.id, updatedAt: timestamp(clock.now()) }
   await uploadPlaces.change(uploadPlaces.key('', upload), (before) => {
     if (before && before.server !== record.server && peers.servers.find(before.server))
-      throw new ApiError('Conflict', `Upload ${upload} was just started on another server`, {
-        kind: 'uploads',
-        name: upload,
-        hint: 'Start the upload again; it continues there',
-      })
+      throw conflict('uploads', upload, 'was just started on another server', 'Start it again; it continues there')
     return record
   })
 }

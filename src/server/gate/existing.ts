@@ -1,5 +1,5 @@
-// Finds the record that a path names.
-import { notFound } from '../../api/errors.ts'
+// Finds the record that a path names, and refuses a change of it without fields.
+import { ApiError, notFound } from '../../api/errors.ts'
 import type { Collection } from '../../store/collection.ts'
 import type { Entry } from '../../store/store.ts'
 
@@ -10,3 +10,7 @@ export const existingIn =
     if (!entry) throw notFound(kind, name, { namespace })
     return entry
   }
+
+/** Refuses a change without fields. `hint` names the fields. */
+export const nothingToChange = (kind: string, name: string, hint: string): ApiError =>
+  new ApiError('BadRequest', 'Specify at least one field to change', { kind, name, hint })

@@ -4,6 +4,7 @@ import {
   ApiError,
   alreadyExists,
   type Cause,
+  conflict,
   invalid,
   invalidField,
   notFound,
@@ -309,8 +310,7 @@ export class ImageStore {
   }
 
   #conflict(name: string, what: string, hint: string): ApiError {
-    const { noun } = this.#parts
-    return new ApiError('Conflict', `${recordName(noun, name)} ${what}`, { kind: noun, name, hint })
+    return conflict(this.#parts.noun, name, what, hint)
   }
 
   #taken({ name, state }: ImageRecord): ApiError {

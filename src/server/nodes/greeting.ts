@@ -1,6 +1,6 @@
 // Connects an agent: waits for admission, marks its node as ready, claims the node for this server, and prepares the HELLO
 // with which the stream begins.
-import { ApiError } from '../../api/errors.ts'
+import { ApiError, conflict } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import { changeNode } from '../../store/records/vms.ts'
@@ -30,7 +30,7 @@ export async function prepareHello(
 ): Promise<() => AgentMessage> {
   const { collections, admission, presence, peers, clock, log } = services
   if (!collections.nodes.get('', name)?.value.report)
-    throw new ApiError('Conflict', `Node ${name} has not reported yet`, { kind, name, hint: 'Send a report first' })
+    throw conflict(kind, name, 'has not reported yet', 'Send a report first')
   const claim = await admission.admit(name, async () => {
     assertConnected(name, signal)
     await changeNode(collections, name, (record) =>

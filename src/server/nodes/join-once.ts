@@ -13,6 +13,11 @@ export const badJoinToken = (what: string): ApiError =>
     hint: 'Create a new one: svc3 node join-token',
   })
 
+export const badSignature = (node: string): ApiError =>
+  new ApiError('Unauthorized', `Unauthorized: "${node.slice(0, 100)}" is not a node with that key`, {
+    hint: 'If the node was removed, join again with a new token; otherwise check its clock',
+  })
+
 /** Refuses a second key. Returns a function to call once the node exists. */
 export async function joinOnce(
   { collections, clock }: { readonly collections: Pick<Collections, 'used' | 'nodes'>; readonly clock: Clock },

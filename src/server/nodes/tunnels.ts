@@ -2,7 +2,7 @@
 // a WebSocket, which is joined with that of the caller. A tunnel has an unguessable name and a single use.
 import { randomBytes } from 'node:crypto'
 import { type Duplex, pipeline, type Readable } from 'node:stream'
-import { ApiError, notFound } from '../../api/errors.ts'
+import { ApiError, conflict, notFound } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import type { getNodeCharts } from '../../api/nodes/nodes.ts'
 import type { ResponseOf } from '../../api/operation.ts'
@@ -40,7 +40,7 @@ interface Destination {
 function destinationOf({ name, uid, namespace, place }: VmRecord): Destination {
   const about = { kind: 'vms', name }
   if (place) return { node: place.node, uid, namespace, about }
-  throw new ApiError('Conflict', `VM ${name} is not on a node yet`, { ...about, hint: 'Wait until it is running' })
+  throw conflict('vms', name, 'is not on a node yet', 'Wait until it is running')
 }
 
 const defaultMinutes = 60
@@ -93,21 +93,24 @@ export class Tunnels {
 
   /** Opens a stream to a port of a VM. */
   async dial(vm: VmRecord, port: string): Promise<Duplex> {
+    const { name, observed } = vm
+    const { power } = observed
     const to = targets.find((each) => each === port)
-    if (!to)
-      throw new ApiError('Invalid', `Unknown port "${port}"; use ${targets.join(', ')}`, { kind: 'vms', name: vm.name })
+    if (!to) throw new ApiError('Invalid', `Unknown port "${port}"; use ${targets.join(', ')}`, { kind: 'vms', name })
     if (to === 'vnc' && vm.place && vm.place.vnc === undefined)
-      throw new ApiError('Conflict', `VM ${vm.name} was deployed without a screen (vncConsole: false)`, {
-        kind: 'vms',
-        name: vm.name,
-        hint: 'Deploy it with vncConsole: true',
-      })
-    if (vm.place && unreachable.has(vm.observed.power))
-      throw new ApiError('Conflict', `VM ${vm.name} is ${vm.observed.power} and cannot be reached`, {
-        kind: 'vms',
-        name: vm.name,
-        hint: `Check it: svc3 vm list ${vm.name} -n ${vm.namespace}`,
-      })
+      throw conflict(
+        'vms',
+        name,
+        'was deployed without a screen (vncConsole: false)',
+        'Deploy it with vncConsole: true',
+      )
+    if (vm.place && unreachable.has(power))
+      throw conflict(
+        'vms',
+        name,
+        `is ${power} and cannot be reached`,
+        `Check it: svc3 vm list ${name} -n ${vm.namespace}`,
+      )
     return this.#dial(destinationOf(vm), { to })
   }
 

@@ -2,7 +2,7 @@
 // then the VM's record, whose next generation makes the node freeze the VM. If the server crashes in between, the repeated
 // request completes it, or a controller cleans up.
 import { randomUUID } from 'node:crypto'
-import { ApiError } from '../../api/errors.ts'
+import { ApiError, conflict } from '../../api/errors.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { type Caller, mayCommitTo, maySee } from '../../rules/ownership.ts'
@@ -181,11 +181,8 @@ async function assertAlone(
     .filter((other) => other.uid !== uid && other.shape.image === shape.image)
     .map(vmName)
   if (others.length === 0) return
-  throw new ApiError('Conflict', `Image ${shape.image} is also used by ${vmsText(visibleVms(others, caller))}`, {
-    kind: 'images',
-    name: shape.image,
-    hint: `Delete those VMs first, or save this one as a new image: svc3 vm save ${name} IMAGE -n ${namespace}`,
-  })
+  const hint = `Delete those VMs first, or save this one as a new image: svc3 vm save ${name} IMAGE -n ${namespace}`
+  throw conflict('images', shape.image, `is also used by ${vmsText(visibleVms(others, caller))}`, hint)
 }
 
 /** Adds the capture to the VM, whose node gets it with the next generation. */
@@ -204,12 +201,7 @@ export async function attach(
     const { imageContent: base } = record
     return { ...next, captures: [...captures, { ...capture, ...(base !== undefined && { base }) }] }
   })
-  if (attached) return
-  throw new ApiError('Conflict', `VM ${name} was deleted in the meantime`, {
-    kind: 'vms',
-    name,
-    hint: 'Deploy another VM',
-  })
+  if (!attached) throw conflict('vms', name, 'was deleted in the meantime', 'Deploy another VM')
 }
 
 function beingWritten({ name, state, capture }: ImageRecord, caller: Caller, namespace: string): ApiError {

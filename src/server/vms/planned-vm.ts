@@ -1,6 +1,6 @@
 // Resolves and validates a request for a VM: its shape, from a configuration and the request, and its record.
 import type { Architecture } from '../../api/architecture.ts'
-import { ApiError, invalid, notFound } from '../../api/errors.ts'
+import { ApiError, conflict, invalid, notFound } from '../../api/errors.ts'
 import type { ImageStart, VmDeployment } from '../../api/vms/vm-deployment.ts'
 import type { VmShape } from '../../api/vms/vm-shape.ts'
 import { timestamp } from '../../platform/clock.ts'
@@ -99,14 +99,11 @@ export const configFor = (
   name: string,
 ): VmConfigRecord | undefined => (configs.get(namespace, name) ?? configs.get(defaultNamespace, name))?.value
 
-function assertReady(record: ImageRecord, word: 'image' | 'iso'): void {
+function assertReady(record: ImageRecord, command: 'image' | 'iso'): void {
+  const { name, state } = record
   if (isDeployable(record)) return
-  const what = word === 'image' ? 'Image' : 'ISO'
-  throw new ApiError('Conflict', `${what} ${record.name} is ${record.state} and cannot be deployed yet`, {
-    kind: `${word}s`,
-    name: record.name,
-    hint: `Run svc3 ${word} list ${record.name} -o wide to see its progress`,
-  })
+  const hint = `Run svc3 ${command} list ${name} -o wide to see its progress`
+  throw conflict(`${command}s`, name, `is ${state} and cannot be deployed yet`, hint)
 }
 
 interface NamedImage {

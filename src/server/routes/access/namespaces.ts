@@ -2,7 +2,7 @@
 
 import type * as api from '../../../api/access/namespaces.ts'
 import type { Namespace } from '../../../api/access/namespaces.ts'
-import { ApiError, alreadyExists, invalid, invalidField, success } from '../../../api/errors.ts'
+import { type ApiError, alreadyExists, conflict, invalid, invalidField, success } from '../../../api/errors.ts'
 import type { Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { defaultNamespace, isNamespaceName, realNamespace } from '../../../rules/names.ts'
@@ -78,10 +78,8 @@ export function namespaces(services: NamespaceServices): HandlersOf<typeof api> 
         throw invalid(kind, [invalidField('namespace', message)], 'Delete its contents instead')
       }
       const blockers = await removeNamespace(collections, existing(name))
-      if (blockers.length > 0) {
-        const hint = 'Delete or move them first'
-        throw new ApiError('Conflict', `Namespace ${name} is not empty: ${blockers.join(', ')}`, { kind, name, hint })
-      }
+      if (blockers.length > 0)
+        throw conflict(kind, name, `is not empty: ${blockers.join(', ')}`, 'Delete or move them first')
       return success(`Namespace ${name} deleted`, { kind, name })
     },
   }

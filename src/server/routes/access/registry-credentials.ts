@@ -2,7 +2,16 @@
 
 import type * as api from '../../../api/access/registry-credentials.ts'
 import type { RegistryCredential, RegistryCredentialInput } from '../../../api/access/registry-credentials.ts'
-import { ApiError, alreadyExists, type Cause, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
+import {
+  ApiError,
+  alreadyExists,
+  type Cause,
+  conflict,
+  invalid,
+  invalidField,
+  notFound,
+  success,
+} from '../../../api/errors.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { SealError } from '../../../auth/seal.ts'
 import type { Secrets } from '../../../auth/secrets.ts'
@@ -141,11 +150,7 @@ const exists = (server: string, namespace: string): ApiError =>
   alreadyExists(kind, server, { namespace, hint: 'Set "replace": true (--replace) to overwrite it' })
 
 const changed = (server: string): ApiError =>
-  new ApiError('Conflict', `Registry credential ${server} changed: its resourceVersion is another one`, {
-    kind,
-    name: server,
-    hint: 'List the credentials, then try again',
-  })
+  conflict(kind, server, 'has another resourceVersion', 'List the credentials, then try again')
 
 const altered = (server: string, cause: SealError): ApiError =>
   new ApiError(

@@ -1,6 +1,6 @@
 // Handlers of the image cache. The desired copies are in the node's record; the agent is notified of them, and its
 // reports are the status.
-import { ApiError, badRequest, notFound } from '../../../api/errors.ts'
+import { ApiError, badRequest, conflict, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/images/image-cache.ts'
 import type { NodeResult, NodeSelection } from '../../../api/images/image-cache.ts'
 import { displayName } from '../../../auth/principal.ts'
@@ -108,11 +108,12 @@ export function imageCache({ collections }: { readonly collections: Collections 
       const image = existing(name)
       const key = cacheKeyOf(image)
       if (key === undefined)
-        throw new ApiError('Conflict', `Image ${name} has no content yet: it is ${image.state ?? 'Ready'}`, {
-          kind: 'images',
+        throw conflict(
+          'images',
           name,
-          hint: `Run svc3 image list ${name} -n ${namespace} to see its progress`,
-        })
+          `has no content yet: it is ${image.state ?? 'Ready'}`,
+          `Run svc3 image list ${name} -n ${namespace} to see its progress`,
+        )
       const pin = { by: displayName(principal), at: timestamp(now) }
       const names = chosen(namespace, body, ({ report }) => report?.architecture === image.architecture)
       if (names.length === 0) throw noNode(namespace, image, body)

@@ -1,6 +1,6 @@
 // Handlers of resumable uploads: begin, continue, finish into an image or an ISO, abandon.
 import fs from 'node:fs/promises'
-import { ApiError, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
+import { ApiError, conflict, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import type { Image } from '../../../api/images/images.ts'
 import type * as api from '../../../api/images/uploads.ts'
 import { callerKey, type Principal } from '../../../auth/principal.ts'
@@ -22,6 +22,7 @@ import { diskFull } from '../../transfer/uploads.ts'
 import { digestOf } from '../../transfer/write-pieces.ts'
 
 const noun = 'uploads'
+const readOffset = 'Read the offset of the upload and continue from there'
 
 type ResumableUploadServices = KindServices &
   UploadServices &
@@ -123,12 +124,7 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
               throw explained(error)
             }),
       )
-      if (reached === 'elsewhere')
-        throw new ApiError('Conflict', `Upload ${id} cannot continue at offset ${offset}`, {
-          kind: noun,
-          name: id,
-          hint: 'Read the offset of the upload and continue from there',
-        })
+      if (reached === 'elsewhere') throw conflict(noun, id, `cannot continue at offset ${offset}`, readOffset)
       return new Answer(200, await shown(await existing(id, namespace, principal)), true)
     },
 

@@ -28,7 +28,7 @@ import { settledCache } from '../../nodes/cache.ts'
 import { findPeers, type PeerServices } from '../../nodes/find-peers.ts'
 import type { GreetingServices } from '../../nodes/greeting.ts'
 import { createImageFigures } from '../../nodes/image-figures.ts'
-import { badJoinToken, joinOnce } from '../../nodes/join-once.ts'
+import { badJoinToken, badSignature, joinOnce } from '../../nodes/join-once.ts'
 import type { NodeRelay } from '../../nodes/node-relay.ts'
 import { mergeReport } from '../../nodes/reports.ts'
 import { pipeBoth, type Tunnels } from '../../nodes/tunnels.ts'
@@ -77,10 +77,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
 
     async issueAgentToken({ body: { name, at, signature } }) {
       const node = collections.nodes.get('', name)?.value
-      if (!node || !services.nodeKeys.isSignedBy(node.publicKey, { name, at, signature }))
-        throw new ApiError('Unauthorized', `Unauthorized: "${name.slice(0, 100)}" is not a node with that key`, {
-          hint: 'If the node was removed, join again with a new token; otherwise check its clock',
-        })
+      if (!node || !services.nodeKeys.isSignedBy(node.publicKey, { name, at, signature })) throw badSignature(name)
       return admission.admit(name, async () => {
         const { token, expiresAt = clock.now() } = await tokens.issue({ kind: 'agent', name, uid: node.uid })
         const certificate = await services.nodeAuthority.certify(node, expiresAt)

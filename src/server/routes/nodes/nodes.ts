@@ -1,6 +1,6 @@
 // Handlers of nodes: list, free capacity, and what an administrator decides about them.
 import { randomUUID } from 'node:crypto'
-import { ApiError, type Cause, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
+import { type ApiError, type Cause, conflict, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/nodes.ts'
 import type { Node } from '../../../api/nodes/nodes.ts'
 import type { NodeKeys } from '../../../auth/node-keys.ts'
@@ -258,25 +258,15 @@ function unfitness({ isReady, report, isCordoned, leaving }: NodeRecord): string
 /** Refuses if another request has taken the mark. */
 function marked(record: NodeRecord, mark: string | undefined): NodeRecord {
   if (mark === undefined || record.leaving === mark) return record
-  throw new ApiError('Conflict', `Node ${record.name} is being removed, moved or uncordoned by another request`, {
-    kind,
-    name: record.name,
-    hint: 'Try again',
-  })
+  throw conflict(kind, record.name, 'is being removed, moved or uncordoned by another request', 'Try again')
 }
 
-const occupied = (
-  { name, namespace, isReady }: Pick<NodeRecord, 'name' | 'namespace' | 'isReady'>,
-  vms: readonly string[],
-  what: string,
-): ApiError =>
-  new ApiError('Conflict', `Node ${name} cannot be ${what} while it has VMs: ${vms.join(', ')}`, {
-    kind,
-    name,
-    hint: isReady
-      ? `Delete the VMs, or drain the node first: svc3 node drain ${name} -n ${namespace}`
-      : `The node is NOT READY. If it will not come back, delete its VMs: svc3 vm delete NAME -n ${namespace} --force`,
-  })
+function occupied({ name, namespace, isReady }: NodeRecord, vms: readonly string[], what: string): ApiError {
+  const hint = isReady
+    ? `Delete the VMs, or drain the node first: svc3 node drain ${name} -n ${namespace}`
+    : `The node is NOT READY. If it will not come back, delete its VMs: svc3 vm delete NAME -n ${namespace} --force`
+  return conflict(kind, name, `cannot be ${what} while it has VMs: ${vms.join(', ')}`, hint)
+}
 
 function mustBeEmpty(collections: Collections, node: NodeRecord, what: string): void {
   const { name, namespace } = node
@@ -285,11 +275,8 @@ function mustBeEmpty(collections: Collections, node: NodeRecord, what: string): 
   // The warm VMs of a lost host are removed with its record, because no agent will ever report that they are gone.
   const count = what === 'removed' && !node.isReady ? 0 : freeSlots(collections, node).length
   if (count === 0) return
-  throw new ApiError('Conflict', `Node ${name} cannot be ${what} while it has warm VMs of pools (${count})`, {
-    kind,
-    name,
-    hint: `Cordon the node; its warm VMs go by themselves: svc3 node cordon ${name} -n ${namespace}`,
-  })
+  const hint = `Cordon the node, which removes its warm VMs: svc3 node cordon ${name} -n ${namespace}`
+  throw conflict(kind, name, `cannot be ${what} while it has warm VMs of pools (${count})`, hint)
 }
 
 function badTag(tag: string): ApiError {

@@ -6,6 +6,7 @@ import { realNamespace } from '../../../rules/names.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type { RecordMeta } from '../../../store/records/record-meta.ts'
 import type { Settings } from '../../config/settings.ts'
+import { nothingToChange } from '../../gate/existing.ts'
 import {
   type KindWithMetadata,
   mayChangeMetadata,
@@ -34,18 +35,14 @@ export function metadata({ collections, roles, settings }: MetadataServices): Ha
   }
 
   return {
-    async setMetadata({ params: { namespace, kind, record: asked }, body, principal }) {
-      if (!Object.hasOwn(metadataRules, kind)) throw notFound(kind, asked, { namespace })
+    async setMetadata({ params: { namespace, kind, record: typed }, body, principal }) {
+      if (!Object.hasOwn(metadataRules, kind)) throw notFound(kind, typed, { namespace })
       const known = kind as KindWithMetadata
       const { isAliased } = metadataRules[known]
-      const name = isAliased ? realNamespace(asked, settings.compat.namespaceAliases) : asked
+      const name = isAliased ? realNamespace(typed, settings.compat.namespaceAliases) : typed
       if (!mayChangeMetadata(known, roles, principal, namespace)) throw forAdmins(known, name)
       if (body.labels === undefined && body.annotations === undefined)
-        throw new ApiError('BadRequest', 'Specify at least one field to change', {
-          kind,
-          name,
-          hint: 'Set labels or annotations',
-        })
+        throw nothingToChange(kind, name, 'Set labels or annotations')
       const causes = metadataProblems({ labels: body.labels ?? {}, annotations: body.annotations ?? {} })
       if (causes.length > 0) throw invalid(kind, causes, 'Correct the fields in details.causes')
       const collection = metadataCollection(collections, known)

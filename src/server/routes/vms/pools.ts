@@ -1,16 +1,7 @@
 // Handlers of pools. They write the desired pool; the controller fill-pools carries it out.
 
 import { randomUUID } from 'node:crypto'
-import {
-  ApiError,
-  alreadyExists,
-  type Cause,
-  invalid,
-  invalidField,
-  invalidIf,
-  notFound,
-  success,
-} from '../../../api/errors.ts'
+import { alreadyExists, type Cause, invalid, invalidField, invalidIf, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/pools.ts'
 import type { Pool, PoolChange, PoolInput } from '../../../api/vms/pools.ts'
 import { displayName, type Principal } from '../../../auth/principal.ts'
@@ -24,7 +15,7 @@ import { neverWarm } from '../../../rules/pools/warm-match.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type { PoolRecord } from '../../../store/records/fleet-records.ts'
 import type { Entry } from '../../../store/store.ts'
-import { existingIn } from '../../gate/existing.ts'
+import { existingIn, nothingToChange } from '../../gate/existing.ts'
 import { createOnce } from '../../gate/namespace.ts'
 import { mustOwn } from '../../gate/ownership.ts'
 import { listing } from '../../lists/listing.ts'
@@ -122,8 +113,7 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
     async updatePool({ params, body, principal }) {
       const { namespace, pool: name } = params
       const { resourceVersion: _, ...change } = body
-      if (Object.keys(change).length === 0)
-        throw new ApiError('BadRequest', 'Specify at least one field to change', { kind, name, hint: changeable })
+      if (Object.keys(change).length === 0) throw nothingToChange(kind, name, changeable)
       own(principal, namespace, name)
       const problems = body.config === undefined ? [] : configProblems(namespace, body.config)
       return changeOwn(principal, params, (record) => {

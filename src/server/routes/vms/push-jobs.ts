@@ -2,7 +2,7 @@
 // progress. A finished job stays readable for an hour (docs/spec.md R40).
 
 import { randomBytes, randomUUID } from 'node:crypto'
-import { ApiError, notFound, success } from '../../../api/errors.ts'
+import { type ApiError, conflict, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/push-jobs.ts'
 import type { PushJob } from '../../../api/vms/push-jobs.ts'
 import { displayName } from '../../../auth/principal.ts'
@@ -98,7 +98,7 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
       const { key, value } = existing(namespace, name)
       const finishedAt = timestamp(clock.now())
       const cancelled = { status: 'Cancelled', errorMessage: 'Cancelled', finishedAt } as const
-      if (!(await changePushJob(jobs, key, () => cancelled))) throw isOverAlready(existing(namespace, name).value)
+      if (!(await changePushJob(jobs, key, () => cancelled))) throw alreadyEnded(existing(namespace, name).value)
       const vm = collections.vms.get(namespace, value.vm)
       if (vm?.value.uid === value.vmUid) await dropCapture(collections, vm, value.capture)
       return success(`Push job ${name} cancelled`, { kind, name })
@@ -119,9 +119,7 @@ function shown({ value, rev }: Entry<PushJobRecord>): PushJob {
   }
 }
 
-const isOverAlready = ({ name, namespace, status }: PushJobRecord): ApiError =>
-  new ApiError('Conflict', `Push job ${name} has already ended: ${status}`, {
-    kind,
-    name,
-    hint: `Run svc3 vm get-push-status ${name} -n ${namespace} to see how it ended`,
-  })
+function alreadyEnded({ name, namespace, status }: PushJobRecord): ApiError {
+  const hint = `Run svc3 vm get-push-status ${name} -n ${namespace} to see how it ended`
+  return conflict(kind, name, `has already ended: ${status}`, hint)
+}

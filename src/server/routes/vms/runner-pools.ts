@@ -1,6 +1,6 @@
 // Handlers of runner pools. They write the desired pool and seal its credentials; controllers/runners carries it out.
 import { randomUUID } from 'node:crypto'
-import { ApiError, alreadyExists, invalid, invalidIf, notFound, success } from '../../../api/errors.ts'
+import { ApiError, alreadyExists, conflict, invalid, invalidIf, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/runner-pools.ts'
 import type { RunnerPool, RunnerPoolChange, RunnerPoolInput } from '../../../api/vms/runner-pools.ts'
 import { displayName } from '../../../auth/principal.ts'
@@ -13,7 +13,7 @@ import { parseRunnerScope } from '../../../rules/runners/scope.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import { guestSecretName, type RunnerJobRecord, type RunnerPoolRecord } from '../../../store/records/runner-records.ts'
 import type { Entry } from '../../../store/store.ts'
-import { existingIn } from '../../gate/existing.ts'
+import { existingIn, nothingToChange } from '../../gate/existing.ts'
 import { createOnce } from '../../gate/namespace.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
@@ -29,6 +29,8 @@ import { runnerJobView, runnerPoolView } from '../../vms/runner-pool-view.ts'
 
 const kind = 'runnerpools'
 const hint = 'Correct the fields in details.causes'
+const changeable =
+  'Set config, credential, minIdle, max, labels, connectWithin, idleFor, runnerFolder, user, ssh, firstBoot or paused'
 const defaults = { max: 10, connectWithin: '3m', idleFor: '5m', runnerFolder: '/opt/actions-runner', group: 'Default' }
 
 interface RunnerPoolServices {
@@ -132,12 +134,7 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
     async updateRunnerPool({ params, body, now }) {
       const { namespace, runnerpool: name } = params
       const { resourceVersion: _, ...wanted } = body
-      if (Object.keys(wanted).length === 0)
-        throw new ApiError('BadRequest', 'Specify at least one field to change', {
-          kind,
-          name,
-          hint: 'Set config, credential, minIdle, max, labels, connectWithin, idleFor, runnerFolder, user, ssh, firstBoot or paused',
-        })
+      if (Object.keys(wanted).length === 0) throw nothingToChange(kind, name, changeable)
       const { value } = existing(namespace, name)
       const scope = parseRunnerScope(value.url)
       const credential = body.credential && credentialOf(body.credential, scope.ok && scope.scope.kind === 'enterprise')
@@ -218,8 +215,4 @@ function newPool({ namespace, body, url, credential }: NewPool, owner: string, n
 }
 
 const beingDeleted = (name: string): ApiError =>
-  new ApiError('Conflict', `Runner pool ${name} is being deleted`, {
-    kind,
-    name,
-    hint: 'Wait until it is deleted, then create it again',
-  })
+  conflict(kind, name, 'is being deleted', 'Wait until it is deleted, then create it again')

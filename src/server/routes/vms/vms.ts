@@ -1,6 +1,6 @@
 // Handlers of VMs: write the desired state, then wait until the record has reached it. Agents do the work.
 
-import { ApiError, type Cause, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
+import { ApiError, type Cause, conflict, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vms.ts'
 import type { Vm } from '../../../api/vms/vms.ts'
 import { displayName } from '../../../auth/principal.ts'
@@ -81,11 +81,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
     const { name, uid, desired } = value
     const look = (entry: Entry<VmRecord> | undefined): Entry<VmRecord> | undefined => {
       if (!entry || entry.value.uid !== uid || isDeleted(entry.value))
-        throw new ApiError('Conflict', `VM ${name} was deleted during ${action}`, {
-          kind,
-          name,
-          hint: 'Deploy another VM',
-        })
+        throw conflict(kind, name, `was deleted during ${action}`, 'Deploy another VM')
       return entry.value.observed.generation >= desired.generation ? entry : undefined
     }
     try {
