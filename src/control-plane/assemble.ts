@@ -1,5 +1,5 @@
-// Assembles a server from its store, keys, settings and folders: everything that answers requests, but not listening
-// yet and without controllers. Used by the control plane and by tests.
+// Assembles a server from its store, keys, settings and folders: everything that serves requests, not listening yet and
+// without controllers. Used by the control plane and by tests.
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { createAccounts } from '../auth/accounts.ts'
@@ -50,7 +50,7 @@ interface ServerInput {
   readonly log: Log
   readonly metrics: Metrics
   readonly version: string
-  /** Holds uploads, partial pulls, and files that the settings name. */
+  /** Holds uploads, partial pulls, and the files that the settings name. */
   readonly dataFolder: string
   /** The built console, which may be missing. */
   readonly consoleFolder: string
@@ -58,9 +58,9 @@ interface ServerInput {
   readonly names: readonly string[]
   /** Serve plain HTTP as well; the API is then known by its plain address. */
   readonly plainHttp: boolean
-  /** Images and ISOs on the disk of this server, or in the registry of the cluster. */
+  /** The content on the disk of this server, or in the registry of the cluster. */
   readonly ownContent: ContentStore
-  /** As `ownContent`, including the content of other servers. Undefined without other servers. */
+  /** As `ownContent`, with the content of other servers. */
   readonly contentAmong?: (peers: Peers | undefined) => ContentStore
   /** Why the image registry failed when it was last used. Only where there is one. */
   readonly imagesProblem?: (() => string | undefined) | undefined
@@ -70,7 +70,7 @@ interface ServerInput {
   readonly join?:
     | ((own: { readonly tokens: Tokens; readonly certificates: Certificates }) => Promise<Peers>)
     | undefined
-  /** The delay before a remote is retried, which tests shorten. */
+  /** How remotes are retried. Tests set it. */
   readonly remoteRetry?: RetryPolicy
 }
 
@@ -106,7 +106,7 @@ export async function assembleServer(input: ServerInput) {
   const history = createHistory({ collections, clock })
   // Runs after the last request and before the store closes.
   cleanup.defer(() =>
-    Promise.race([history.flush().catch(notKept(log, 'charts')), setTimeout(lastWordMs, undefined, { ref: false })]),
+    Promise.race([history.flush().catch(notKept(log, 'charts')), setTimeout(lastFlushMs, undefined, { ref: false })]),
   )
   cleanup.defer(() => history.stop())
   const legacyUsage = new LegacyUsageCounter(collections, clock)
@@ -115,17 +115,7 @@ export async function assembleServer(input: ServerInput) {
   const stopping = new AbortController()
   const ending = new AbortController()
   const services = {
-    store,
-    collections,
-    secrets,
-    settings,
-    clock,
-    log,
-    metrics: input.metrics,
-    version: input.version,
-    consoleFolder: input.consoleFolder,
-    plainHttp: input.plainHttp,
-    imagesProblem: input.imagesProblem,
+    ...input,
     apiUrl,
     kubernetesUrl: () => address.kubernetesUrl,
     ...identity,
@@ -153,7 +143,6 @@ export async function assembleServer(input: ServerInput) {
     staleness,
     horizon: peers && horizon,
     content: input.contentAmong?.(peers) ?? ownContent,
-    ownContent,
     uploads: await Uploads.open(path.join(dataFolder, 'uploads')),
     partialFolder,
     partialUploads: new PartialUploads(partialFolder, clock),
@@ -192,8 +181,8 @@ export async function assembleServer(input: ServerInput) {
   }
 }
 
-/** Limits how long an unreachable store delays the end. */
-const lastWordMs = 2_000
+/** Limits how long an unreachable store delays the stop. */
+const lastFlushMs = 2_000
 
 export const notKept =
   (log: Log, what: 'charts' | 'usage of the 2.4.x API') =>

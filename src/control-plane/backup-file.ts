@@ -17,10 +17,7 @@ import { OperatorError } from './data-folder.ts'
 import { imagePlaceName } from './image-place.ts'
 import { version } from './version.ts'
 
-/**
- * The format version. Programs that know only smaller numbers refuse the file. Since 2, the records of VMs say on which
- * node each VM is, which older programs would miss.
- */
+/** Programs of older formats refuse the file. Since format 2, the records of VMs name the node of each VM. */
 const backupFormat = 2
 
 interface BackupHead {
@@ -64,7 +61,7 @@ const pieceBytes = 1_048_576
 
 export const entriesOf = (file: FileHandle): AsyncGenerator<TarEntry> => readTar(piecesOf(file), createHash('sha256'))
 
-/** A read stream would close the handle, but the same open file is verified first and then restored. */
+/** Not a read stream, which would close the handle: the same open file is verified first and then restored. */
 async function* piecesOf(file: FileHandle): AsyncGenerator<Buffer> {
   for (let at = 0; ; ) {
     const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(pieceBytes), 0, pieceBytes, at)
@@ -126,11 +123,11 @@ export interface BackupReport {
   readonly file: string
   readonly revision: string
   readonly records: number
-  /** Pieces of images and ISOs; undefined without images. */
+  /** The number of blobs of images and ISOs. Undefined without images. */
   readonly contents?: number
   readonly bytes: number
   readonly keyIds: readonly string[]
-  /** Where the content of the images is, for messages. */
+  /** The place of the images, for messages. */
   readonly imagePlace: string
 }
 

@@ -1,5 +1,4 @@
-// Where this program is installed: the folder of package.json above src/ or dist/, and whether it is a checkout, which
-// can be built and has its own data, or an installed package.
+// The folder in which this program is installed, and whether that is a checkout, which has its own data folder.
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'

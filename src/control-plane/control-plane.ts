@@ -1,6 +1,4 @@
-// Starts and stops the control plane: records, keys, images, the server and the controllers. `svc3 dev` runs it
-// together with nodes.
-
+// Starts and stops the control plane: records, keys, images, the server and the controllers.
 import { randomUUID } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -43,7 +41,7 @@ export interface ControlPlaneOptions {
   readonly host: string
   readonly port: number
   readonly environment: NodeJS.ProcessEnv
-  /** Serve plain HTTP as well as HTTPS; the API is then known by its plain address. */
+  /** Serve plain HTTP as well as HTTPS. The address for clients is then that of plain HTTP. */
   readonly plainHttp: boolean
   /** The address of the API for clients. Default: where it listens. */
   readonly publicUrl?: string | undefined
@@ -57,7 +55,7 @@ export interface ControlPlaneOptions {
   /** The port for clients of Kubernetes. Default: none. */
   readonly kubernetes?: KubernetesListener | undefined
   readonly clock?: Clock
-  /** Time for load balancers to notice that the server stops, unless the settings set it. */
+  /** How long load balancers have to notice that the server stops, unless the settings have a value. */
   readonly noticeSeconds?: number | undefined
 }
 
@@ -75,14 +73,14 @@ export interface ControlPlane
   readonly apiUrl: string
   /** As `apiUrl`, for programs on this machine. */
   readonly localUrl: string
-  /** Undefined when the port for clients of Kubernetes is not open. */
+  /** Undefined if the port for clients of Kubernetes is not open. */
   readonly kubernetesUrl: string | undefined
-  /** Undefined when the console is switched off. */
+  /** Undefined if the console is disabled. */
   readonly consoleUrl: string | undefined
-  readonly localUsers: IdentityPart['localUsers']
+  readonly localUsers?: IdentityPart['localUsers'] | undefined
   readonly logLevel: Level
   handleRequest(request: OperatorRequest): Promise<NonNullable<RequestFile['answer']>>
-  /** Resolves when the store has failed for good in this process, which must be restarted. */
+  /** Resolves when the store has failed permanently and the process must be restarted. */
   readonly failed: Promise<Error>
   /** Whether the controllers run here. */
   isLeading(): boolean
@@ -93,7 +91,7 @@ export interface ControlPlane
   stop(expedite?: AbortSignal): Promise<void>
 }
 
-/** How long pending requests may take when the server stops. Alone, its clients wait for the restart. */
+/** How long pending requests may take when the server stops. Clients of a single server wait for its restart. */
 const drainSeconds = { alone: 10, shared: 60 }
 
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
@@ -112,7 +110,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   )
   const { store, collections } = await openRecords({ dataFolder, storeAddress, log, metrics }, cleanup)
   const { secrets, keySource } = await openKeys({ dataFolder, environment, collections, log })
-  const placeOptions = { given: options.images, settings: settings.images, environment, dataFolder, log, clock }
+  const placeOptions = { address: options.images, settings: settings.images, environment, dataFolder, log, clock }
   const imagePlace = await openImagePlace(placeOptions)
   cleanup.defer(() => imagePlace.close())
   const { content: ownContent, registry } = imagePlace
@@ -179,18 +177,12 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const running = cleanup.move()
 
   return {
+    ...server,
     apiUrl,
     localUrl,
     kubernetesUrl: server.address.kubernetesUrl,
     consoleUrl: settings.console.enabled ? `${apiUrl}${settings.console.pathPrefix}/console/` : undefined,
-    certificates: server.certificates,
-    log,
     logLevel: settings.logLevel,
-    tokens: server.tokens,
-    browserSessions: server.browserSessions,
-    nodeKeys: server.nodeKeys,
-    collections,
-    localUsers: server.localUsers,
     failed: store.failed,
     isLeading,
     handleRequest: (request) =>
@@ -223,7 +215,7 @@ interface RecordsInput {
 async function openRecords({ dataFolder, storeAddress, log, metrics }: RecordsInput, cleanup: AsyncDisposableStack) {
   await checkPlace(dataFolder, storeAddress)
   const store = measured(await openStore(storeAddress, (text) => log.warn(text)), metrics.store)
-  // This process has locked the data, so a connection file is the one of a killed process.
+  // This process has locked the data, so a connection file is that of a killed process.
   await removeConnection(dataFolder)
   cleanup.defer(() => store.close())
   await assertUsable(store)
@@ -252,16 +244,16 @@ const readSettings = async (options: ControlPlaneOptions): Promise<Settings> =>
 
 /** The settings of config.json, with defaults that depend on how the service is started. */
 export function startedWith(
-  given: Settings,
+  settings: Settings,
   { plainHttp, publicUrl, isDev = false }: Pick<ControlPlaneOptions, 'plainHttp' | 'publicUrl' | 'isDev'>,
 ): Settings {
   // Plain HTTP under another address means a TLS proxy on this machine, whose X-Forwarded-For names the caller.
-  const isBehindProxy = plainHttp && publicUrl !== undefined && given.trustedProxies.length === 0
+  const isBehindProxy = plainHttp && publicUrl !== undefined && settings.trustedProxies.length === 0
   return {
-    ...given,
+    ...settings,
     ...(isBehindProxy && { trustedProxies: ['127.0.0.1', '::1'] }),
-    legacy: { ...given.legacy, enabled: given.legacy.enabled ?? isDev },
-    registries: { allowPrivate: isDev, allowLoopback: isDev, ...given.registries },
+    legacy: { ...settings.legacy, enabled: settings.legacy.enabled ?? isDev },
+    registries: { allowPrivate: isDev, allowLoopback: isDev, ...settings.registries },
   }
 }
 

@@ -1,15 +1,11 @@
-// Access to the data folder for commands of the operator: as its owner, and with readable errors.
+// Access of operator commands to the data folder.
 import fs from 'node:fs'
 
-/** A command on the data of a service failed for the reason in the message. */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError'
 }
 
-/**
- * Files that root writes into a data folder would be unreadable for the service. So a process of root takes the
- * identity of the folder's owner, for good.
- */
+/** Permanently changes a process of root to the owner of the folder, because the service could not read files of root. */
 export function becomeOwner(dataDir: string): void {
   if (process.getuid?.() !== 0) return
   const { uid, gid } = fs.statSync(dataDir, { throwIfNoEntry: false }) ?? { uid: 0, gid: 0 }

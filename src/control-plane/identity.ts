@@ -35,7 +35,6 @@ interface IdentityInput {
   readonly secrets: Secrets
   readonly clock: Clock
   readonly log: Log
-  /** Known once the service listens. */
   readonly apiUrl: () => string
 }
 

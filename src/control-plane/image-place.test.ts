@@ -96,7 +96,7 @@ it('a password that is there and cannot be read refuses the start, instead of co
   const open = (CREDENTIALS_DIRECTORY: string, passwordFile: string) => {
     const settings = { start: 'whole', username, passwordFile, cacheBytes: 1 } as const
     const environment = { CREDENTIALS_DIRECTORY }
-    return openImagePlace({ given: `${address}/own`, settings, environment, dataFolder: folder, log: silentLog })
+    return openImagePlace({ address: `${address}/own`, settings, environment, dataFolder: folder, log: silentLog })
   }
   const faults: [() => Promise<unknown>, RegExp][] = [
     [() => fs.mkdir(credential), /cannot be read \(EISDIR\): it is a folder: put a file/],

@@ -35,7 +35,7 @@ interface RegistryPlace {
 
 interface ImagePlaceOptions {
   /** From the command line. Default: the address in the settings. */
-  readonly given: string | undefined
+  readonly address: string | undefined
   readonly settings: Settings['images']
   readonly environment: NodeJS.ProcessEnv
   readonly dataFolder: string
@@ -49,13 +49,13 @@ const credentialName = 'svc3-images-password'
 export const inFolder = 'folder'
 
 const idleMs = 30_000
-/** A registry that was used before gets a shorter timeout. */
+/** The timeout is shorter for a registry that was used before. */
 const claimMs = { first: 15_000, known: 3_000 }
 
 export const contentFolder = (dataFolder: string): string => path.join(dataFolder, 'content')
 
-export function addressOfImages({ given, settings }: Pick<ImagePlaceOptions, 'given' | 'settings'>): string {
-  const text = given ?? settings.address
+export function addressOfImages({ address, settings }: Pick<ImagePlaceOptions, 'address' | 'settings'>): string {
+  const text = address ?? settings.address
   return text === undefined ? inFolder : checked(text).text
 }
 
@@ -100,13 +100,22 @@ export async function openImagePlace(options: ImagePlaceOptions): Promise<ImageP
   }
 }
 
+interface SettleOptions {
+  readonly store: Store
+  readonly address: string
+  readonly cluster: string
+  /** A record names content, or another server may be about to write one. */
+  readonly isInUse: boolean
+  readonly log: Log
+}
+
 /**
  * Checks that the images of these records are in this place, and records the place if they have none yet. A registry
  * that cannot be reached is accepted if the records are known to use it.
  */
 export async function settleImagePlace(
   place: Pick<ImagePlace, 'registry'>,
-  { store, address, cluster, isInUse, log }: Settled,
+  { store, address, cluster, isInUse, log }: SettleOptions,
 ): Promise<void> {
   const known = await imagePlaceOf(store)
   const before = known?.value.address ?? (isInUse ? inFolder : address)
@@ -124,15 +133,6 @@ export async function settleImagePlace(
     })
   }
   if (known?.value.address !== address) await writeImagePlace(store, address, known?.rev)
-}
-
-interface Settled {
-  readonly store: Store
-  readonly address: string
-  readonly cluster: string
-  /** A record names content, or another server may be about to write one. */
-  readonly isInUse: boolean
-  readonly log: Log
 }
 
 export const imagePlaceOf = async (store: Pick<Store, 'get'>) =>
@@ -156,7 +156,7 @@ export const collectableIn = ({ content, claim }: RegistryPlace, cluster: () => 
   },
 })
 
-/** If another server writes it at the same time, its value wins. */
+/** If another server writes the place at the same time, its value wins. */
 async function writeImagePlace(store: Store, address: string, before?: string): Promise<void> {
   const value = { address } as unknown as Json
   try {
@@ -168,13 +168,13 @@ async function writeImagePlace(store: Store, address: string, before?: string): 
   }
 }
 
-/** For messages: what has to be kept if a backup is made without images. */
+/** Names the place that a backup without images does not cover. */
 export async function imagePlaceName(store: Pick<Store, 'get'>, dataFolder: string): Promise<string> {
   const address = (await imagePlaceOf(store))?.value.address ?? inFolder
   return address === inFolder ? contentFolder(dataFolder) : address
 }
 
-/** The image store of these records, for commands that run with or without a server. */
+/** Opens the image store of these records, for commands that run with or without a server. */
 export async function openKnownPlace(
   address: string,
   dataFolder: string,
@@ -182,8 +182,8 @@ export async function openKnownPlace(
 ): Promise<ImagePlace> {
   const text = await readFileIfPresent(path.join(dataFolder, 'config.json'))
   const { address: _, ...settings } = parseSettings(text).images
-  const given = address === inFolder ? undefined : address
-  return openImagePlace({ given, settings, environment, dataFolder, log: silentLog })
+  const options = { settings, environment, dataFolder, log: silentLog }
+  return openImagePlace({ ...options, address: address === inFolder ? undefined : address })
 }
 
 const placeName = (address: string): string => (address === inFolder ? 'the data folder' : address)
@@ -205,10 +205,10 @@ function checked(text: string): ImagesAddress {
 async function credentialsOf(
   { username, passwordFile }: Settings['images'],
   environment: NodeJS.ProcessEnv,
-  given: string | undefined,
+  fromEnvironment: string | undefined,
 ) {
   const name = environment[usernameVariable] || username
-  const password = given ?? (await passwordIn(passwordFile, environment))
+  const password = fromEnvironment ?? (await passwordIn(passwordFile, environment))
   if (name === undefined && password === undefined) return undefined
   if (name !== undefined && password !== undefined) return { username: name, password }
   throw new SettingsError(
@@ -219,7 +219,7 @@ async function credentialsOf(
 }
 
 async function passwordIn(named: string | undefined, environment: NodeJS.ProcessEnv): Promise<string | undefined> {
-  // systemd sets the directory for any credential, so ours may be missing. An unreadable one is an error.
+  // systemd sets the directory for any credential, so this one may be missing. An unreadable file is an error.
   const credential = path.join(environment.CREDENTIALS_DIRECTORY ?? '', credentialName)
   const isCredential = Boolean(environment.CREDENTIALS_DIRECTORY) && mayBeThere(credential)
   const file = isCredential ? credential : named

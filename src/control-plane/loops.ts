@@ -1,5 +1,4 @@
-// Background work of a server: controllers, which run on the leader of a cluster, and loops for each server's own
-// files.
+// Background work of a server: controllers, which run on the leader, and loops for the server's own files.
 import { collectImages } from '../controllers/collect-images.ts'
 import { collectNamespaces } from '../controllers/collect-namespaces.ts'
 import { countUsage } from '../controllers/count-usage.ts'
@@ -25,7 +24,7 @@ import { clusterUid, collectableIn, type ImagePlace } from './image-place.ts'
 import { runnerWorld } from './runner-world.ts'
 import { present, replicasIn } from './sharing.ts'
 
-/** Starts the controllers; returns how to stop them. `term` is that of this leader, on a shared store. */
+/** Returns how to stop the controllers. `term`: that of this leader, if the store is shared. */
 export function startControllers(services: Server, place: ImagePlace, term?: number): () => Promise<void> {
   const { presence, peers, collections } = services
   const isGone = (server: string | undefined): boolean =>
@@ -38,7 +37,7 @@ export function startControllers(services: Server, place: ImagePlace, term?: num
     pools.nudge()
   })
   const loops = [
-    // Starts first, to see what the others do.
+    // Started first, so that it sees the changes of the other controllers.
     recordEvents(services),
     scheduler,
     pools,
@@ -62,7 +61,6 @@ export function startControllers(services: Server, place: ImagePlace, term?: num
   }
 }
 
-/** Starts the loops for this server's own files. */
 export function startOwnLoops(server: Server, place: ImagePlace): readonly Loop[] {
   const { partialUploads, content, peers } = server
   return [
@@ -81,7 +79,7 @@ function collectContent(server: Server, { registry }: ImagePlace): Loop {
     content: registry
       ? collectableIn(registry, () => clusterUid(collections))
       : { collect: (manifests, options) => collect(ownContent, () => present(content, manifests()), options) },
-    // On a shared store, missing content may be on a server that is away.
+    // On a shared store, missing content may be on a server that does not respond.
     isGone: async (digest) => !content.isShared && (await content.size(digest)) === undefined,
     sinceMs: () => Math.min(uploads.oldestStartMs(), deliveries.oldestStartMs()),
   })
@@ -89,7 +87,7 @@ function collectContent(server: Server, { registry }: ImagePlace): Loop {
 
 const renewalCheckMs = 6 * 3_600_000
 const keyCheckMs = 3_600_000
-/** A crash loses what was counted since the last write. */
+/** A crash loses the counts of this time. */
 const usageEveryMs = 15_000
 const historyEveryMs = 60_000
 

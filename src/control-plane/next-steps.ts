@@ -3,7 +3,6 @@ import path from 'node:path'
 import { quoted } from '../rules/shell-word.ts'
 import { usualDataDir } from './checkout.ts'
 
-/** The image that the first command deploys. */
 export const firstImage = 'tiny-amd64'
 
 interface NextSteps {

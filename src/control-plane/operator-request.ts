@@ -1,5 +1,5 @@
-// Requests from an operator's command to the server that has the data open: keys, users, a backup. Request and answer
-// are in a file of the data folder.
+// Requests of operator commands to the server that has the data open: keys, users, a backup. Request and answer are
+// exchanged in a file of the data folder.
 import { randomUUID } from 'node:crypto'
 import http from 'node:http'
 import https from 'node:https'
@@ -14,7 +14,6 @@ import { readConnection } from './connection.ts'
 import { becomeOwner, OperatorError } from './data-folder.ts'
 import type { Rotation } from './reseal.ts'
 
-/** Not SIGHUP, which closing terminals send. */
 export const requestSignal = 'SIGUSR2'
 
 /** Requests and their answers, by name. */
@@ -85,10 +84,10 @@ async function ask(
   throw new OperatorError(`The server (process ${pid}) did not answer within ${timeoutMs / 1_000} s. Check its log`)
 }
 
-/** Checks that the server answers, because a killed server's pid may have been reused. */
+/** Checks that the server responds, because the pid of a killed server may have been reused. */
 function answers(apiUrl: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
-  // The certificate does not matter: nothing is sent, and the answer is only "alive".
+  // The certificate is not checked, because nothing secret is sent or received.
   const options = { timeout: 5_000, rejectUnauthorized: false, agent: false } as const
   const get = apiUrl.startsWith('https:') ? https.get : http.get
   const request = get(`${apiUrl}/healthz`, options, (response) => {

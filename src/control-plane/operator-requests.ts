@@ -40,16 +40,16 @@ export async function handleRequest(
       if (keySource.kind !== 'file') throw new KeyringError(notOurs(keySource.name))
       return announced(await rotateKeyFile(collections, secrets, keySource.file))
     case 'signing-keys':
-      // Includes keys that another server created a moment ago.
+      // Another server may just have created a key.
       await caughtUp(store, [collections.signingKeys.view], await currentRev(store), AbortSignal.timeout(timeoutMs))
       return signingKeys.rotate(request)
     case 'users':
-      // Edited all the same where config.json names another provider, for the day when it no longer does.
+      // Also possible while config.json names another provider.
       return editUsers(operated.localUsers ?? new UserDirectory(collections.users, secrets), request.edit)
     case 'backup':
       return writeBackup({ store, dataDir, file: request.file, withImages: request.withImages, content }).catch(
         (error: unknown) => {
-          throw isUnwritable(error, request.file) ? notHere(request.file, dataDir) : error
+          throw isUnwritable(error, request.file) ? unwritable(request.file, dataDir) : error
         },
       )
   }
@@ -60,8 +60,8 @@ function isUnwritable(error: unknown, file: string): boolean {
   return ['EACCES', 'EPERM', 'EROFS'].includes(code) && place.startsWith(file)
 }
 
-/** The command may write there, but the server runs as another user, or its unit limits it to some folders. */
-function notHere(file: string, dataDir: string): OperatorError {
+/** The command may write there, but the server may run as another user or be limited to some folders by its unit. */
+function unwritable(file: string, dataDir: string): OperatorError {
   const who = userName()
   return new OperatorError(
     `The server${who === undefined ? '' : ` runs as ${who} and`} cannot write to ${path.dirname(file)}. Choose a file in ${dataDir}`,

@@ -1,4 +1,4 @@
-// What runner pools use of a server: GitHub with decrypted credentials, and VMs.
+// Connects the controller of runner pools to GitHub, with decrypted credentials, and to VMs.
 import os from 'node:os'
 import type { RunnerServices } from '../controllers/runners/drive-runners.ts'
 import { runnerLabel } from '../controllers/runners/driven-pool.ts'

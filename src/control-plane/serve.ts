@@ -1,5 +1,5 @@
-// What `svc3 dev` and `svc3 server` share: start, print the address, write the connection file, carry out operator
-// requests on one signal, stop on another.
+// The common part of `svc3 dev` and `svc3 server`: starts the service, writes the connection file, carries out operator
+// requests, and stops on a signal.
 import { startLoop } from '../platform/loop.ts'
 import { notifySupervisor } from '../platform/notify.ts'
 import { lookAfterLog } from '../platform/own-log.ts'
@@ -34,7 +34,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   let plane: ControlPlane
   try {
     const place = { dataFolder: dataDir, host: listen.host, port: listen.port, environment: process.env }
-    const started = await Promise.race([startPatiently({ ...place, ...rest }), stop])
+    const started = await Promise.race([startWhenUnlocked({ ...place, ...rest }), stop])
     if (typeof started === 'string') return 0
     plane = started
   } catch (error) {
@@ -65,7 +65,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   const reason = isUp instanceof Error ? isUp : await Promise.race([stop, plane.failed])
   await notifySupervisor('stopping', 'Data is kept')
   await renewal.stop()
-  // First, so that other commands see that this process is ending.
+  // Removed first, so that other commands see that this process is ending.
   await removeConnection(dataDir)
   if (typeof reason === 'string') plane.log.info('stopping', { signal: reason })
   else plane.log.error('stopping after a fatal error', {}, reason)
@@ -81,7 +81,7 @@ export async function serve(options: ServeOptions): Promise<number> {
 const hintOf = (error: Error): string =>
   (error as { options?: { hint?: string } }).options?.hint ?? 'See the log above; no data was lost'
 
-/** The service continues when the reader of its output disappears (a closed pipe, a dead log shipper). */
+/** The service continues if its output can no longer be written, for example to a closed pipe. */
 function outliveReaders(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
 }
@@ -90,14 +90,14 @@ function outliveReaders(): void {
  * Right after a stop or a kill, the old process may still be ending. With a connection file it may be serving, and gets
  * two seconds to end; without one it is starting or stopping, and gets twelve.
  */
-async function startPatiently(options: ControlPlaneOptions): Promise<ControlPlane> {
+async function startWhenUnlocked(options: ControlPlaneOptions): Promise<ControlPlane> {
   let refusedMs: number | undefined
   for (;;) {
     try {
       return await startControlPlane(options)
     } catch (error) {
       if (!isFault(error, 'Locked')) throw error
-      // From the first refusal, because on a busy machine reaching it may take as long.
+      // Measured from the first refusal, because a busy machine may take long to get there.
       refusedMs ??= performance.now()
       const timeoutMs = (await readConnection(options.dataFolder)) ? 2_000 : 12_000
       if (performance.now() - refusedMs > timeoutMs) throw error
@@ -111,7 +111,7 @@ async function answer(plane: ControlPlane, dataDir: string, connect: () => Promi
   if (id === undefined || !wish) return plane.log.warn('signal from an operator command without a request')
   try {
     const answer = await plane.handleRequest(wish)
-    // A new password ends the token in the connection file.
+    // A new password invalidates the token in the connection file.
     if (wish.name === 'users') await connect()
     await writeRequest(dataDir, { id, answer })
     plane.log.info('operator command completed', { operation: wish.name })

@@ -55,7 +55,7 @@ export const replicasIn = (content: ContentStore, servers: Pick<Servers, 'subscr
   },
 })
 
-/** Asking for the size of missing content fetches it from another server. */
+/** Asking for the size of missing content fetches the content from another server. */
 async function isHere(content: ContentStore, digest: string): Promise<boolean> {
   try {
     return (await content.size(digest)) !== undefined
@@ -75,13 +75,13 @@ export async function openSharing({ dataFolder, collections, tokens, certificate
   const calls = new ServerCalls({ self, tokens, certificates })
   const known = collections.servers.list().filter(({ value }) => value.id !== self.id)
   const answers = await Promise.all(known.map(({ value }) => calls.answers(value, askMs)))
-  // If another server runs, nodes have desired state of the present era already.
+  // If another server runs, nodes already have desired state of the current era.
   const isFirst = !answers.includes(true)
   if (isFirst || !collections.cluster.get('', 'id')) await beginEra({ collections, clock }, self.id)
   return { servers, calls, isFirst } satisfies Peers & { isFirst: boolean }
 }
 
-/** Stored in the data folder, so that the next process recognizes what an earlier one left. */
+/** Stored in the data folder, so that a restarted server has the same identity. */
 async function identityOf(dataFolder: string): Promise<string> {
   const file = path.join(dataFolder, 'server.json')
   const text = await readFileIfPresent(file)
@@ -92,7 +92,7 @@ async function identityOf(dataFolder: string): Promise<string> {
   return id
 }
 
-/** The address for other servers: as given, where it listens, or an address of this machine. */
+/** The address for other servers. Default: where it listens, or an address of this machine. */
 export function internalAddress(given: string | undefined, host: string, localUrl: string): string {
   if (given !== undefined) return given
   const { port } = new URL(localUrl)

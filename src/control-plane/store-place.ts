@@ -1,5 +1,5 @@
-// Where the records of a data folder are. A folder whose records are in a shared store has a file that names it, so
-// that no server starts a second, empty store, and local commands find the shared one.
+// Where the records of a data folder are. A file in the folder names a shared store, so that a server does not start a
+// second, empty store, and local commands find the shared one.
 import fs from 'node:fs'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
@@ -23,7 +23,7 @@ async function readPlace(dataDir: string): Promise<string | undefined> {
     const { address } = JSON.parse(text) as { address?: unknown }
     if (typeof address === 'string' && address !== '') return address
   } catch {
-    // said below
+    // Reported below.
   }
   throw new StoreError('Unavailable', `${fileIn(dataDir)} does not say where the records are. Correct or delete it`)
 }
