@@ -6,7 +6,7 @@ import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
 const kind = 'vms'
 const largestGb = 65_536
 
-interface ResizeInput {
+export interface ResizeInput {
   readonly size: number
   readonly user?: string | undefined
   readonly password?: string | undefined
