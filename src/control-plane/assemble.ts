@@ -3,7 +3,7 @@
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { createAccounts } from '../auth/accounts.ts'
-import { createBrowserSessions } from '../auth/login/browser-sessions.ts'
+import { BrowserSessions } from '../auth/login/browser-sessions.ts'
 import { createNodeKeys } from '../auth/node-keys.ts'
 import { createRoles } from '../auth/roles.ts'
 import type { Secrets } from '../auth/secrets.ts'
@@ -121,7 +121,7 @@ export async function assembleServer(input: ServerInput) {
     ...identity,
     ...fleet,
     tokens,
-    browserSessions: createBrowserSessions({
+    browserSessions: new BrowserSessions({
       collections,
       secrets,
       tokens,

@@ -2,13 +2,7 @@
 import { createIdentity, type LoginIdentity } from '../auth/login/oidc.ts'
 import { remoteKeys } from '../auth/login/provider-keys.ts'
 import { createUsedTokens } from '../auth/login/used-tokens.ts'
-import {
-  createLocalIssuer,
-  type LocalIssuer,
-  localAdminGroup,
-  localClientId,
-  localConsoleClientId,
-} from '../auth/provider/issuer.ts'
+import { LocalIssuer, localAdminGroup, localClientId, localConsoleClientId } from '../auth/provider/issuer.ts'
 import { loadIssuerKeys } from '../auth/provider/issuer-keys.ts'
 import { createLoginThrottle } from '../auth/provider/login-throttle.ts'
 import { UserDirectory } from '../auth/provider/users.ts'
@@ -64,7 +58,7 @@ async function openLocal(input: IdentityInput): Promise<IdentityPart> {
   const keys = await loadIssuerKeys(collections.issuerKeys, secrets, clock)
   const storage = { logins: collections.logins, secrets, keys, clock }
   const throttle = createLoginThrottle({ tries: collections.loginTries, hide: keys.hide, clock })
-  const localIssuer = createLocalIssuer({
+  const localIssuer = new LocalIssuer({
     apiUrl,
     pathPrefix: settings.console.pathPrefix,
     users,

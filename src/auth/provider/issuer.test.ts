@@ -12,7 +12,7 @@ import { openMemory } from '../../store/memory.ts'
 import { type Collections, openCollections } from '../../store/records/collections.ts'
 import { makeKeyring } from '../keyring.ts'
 import { Secrets } from '../secrets.ts'
-import { createLocalIssuer } from './issuer.ts'
+import { LocalIssuer } from './issuer.ts'
 import { loadIssuerKeys } from './issuer-keys.ts'
 import { createLoginThrottle } from './login-throttle.ts'
 import { UserDirectory } from './users.ts'
@@ -44,7 +44,7 @@ before(async () => {
       return maxPending
     },
   }
-  const issuer = createLocalIssuer({
+  const issuer = new LocalIssuer({
     apiUrl: () => base,
     users,
     keys,

@@ -10,7 +10,7 @@ import { makeKeyring } from '../../auth/keyring.ts'
 import { createIdentity } from '../../auth/login/oidc.ts'
 import { remoteKeys } from '../../auth/login/provider-keys.ts'
 import { createUsedTokens } from '../../auth/login/used-tokens.ts'
-import { createLocalIssuer, localAdminGroup, localClientId, localConsoleClientId } from '../../auth/provider/issuer.ts'
+import { LocalIssuer, localAdminGroup, localClientId, localConsoleClientId } from '../../auth/provider/issuer.ts'
 import { loadIssuerKeys } from '../../auth/provider/issuer-keys.ts'
 import { createLoginThrottle } from '../../auth/provider/login-throttle.ts'
 import { UserDirectory } from '../../auth/provider/users.ts'
@@ -38,7 +38,7 @@ async function start(pathPrefix = ''): Promise<void> {
   await users.add('ada@example.com', { admin: true, password })
   const keys = await loadIssuerKeys(collections.issuerKeys, secrets, clock)
   const storage = { logins: collections.logins, secrets, keys, clock }
-  const localIssuer = createLocalIssuer({
+  const localIssuer = new LocalIssuer({
     apiUrl: () => own,
     pathPrefix,
     users,

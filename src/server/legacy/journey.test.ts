@@ -10,7 +10,7 @@ import { fileForm, makePair } from '../../../test/support/tools/certificates.ts'
 import { randomDisc } from '../../../test/support/tools/disc.ts'
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import { makeKeyring } from '../../auth/keyring.ts'
-import { createLocalIssuer, type LocalIssuer } from '../../auth/provider/issuer.ts'
+import { LocalIssuer } from '../../auth/provider/issuer.ts'
 import { loadIssuerKeys } from '../../auth/provider/issuer-keys.ts'
 import { createLoginThrottle } from '../../auth/provider/login-throttle.ts'
 import { UserDirectory } from '../../auth/provider/users.ts'
@@ -37,7 +37,7 @@ async function localIssuer(): Promise<LocalIssuer> {
   const storage = { logins: collections.logins, secrets, keys, clock }
   const throttle = createLoginThrottle({ tries: collections.loginTries, hide: keys.hide, clock })
   const log = createLog('silent')
-  return createLocalIssuer({ apiUrl: () => 'http://127.0.0.1:1', users, keys, storage, throttle, log })
+  return new LocalIssuer({ apiUrl: () => 'http://127.0.0.1:1', users, keys, storage, throttle, log })
 }
 
 before(async () => {
