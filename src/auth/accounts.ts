@@ -1,4 +1,4 @@
-// Whether the account behind a token still exists: deleting it, or making it again, ends all of its tokens.
+// Whether the account of a token still exists. Deleting an account, or creating it again, ends all of its tokens.
 import type { Collections } from '../store/records/collections.ts'
 import type { Principal } from './principal.ts'
 
@@ -6,7 +6,7 @@ export interface Accounts {
   isCurrent(principal: Principal): boolean
 }
 
-/** `isCurrentUser` speaks for users of the built-in provider, who are known here by uid. */
+/** `isCurrentUser` is for users of the built-in provider, whose tokens have a uid. */
 export function createAccounts(
   { serviceAccounts, nodes, servers }: Pick<Collections, 'serviceAccounts' | 'nodes' | 'servers'>,
   isCurrentUser: (uid: string) => boolean,

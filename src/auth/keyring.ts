@@ -1,17 +1,15 @@
-// The master keys that seal secrets at rest. One text format everywhere: base64 keys of 32 bytes, separated by white
-// space or commas; the first one seals, all of them open. From a file (made at first start), an environment variable
-// or a credential file of the service manager.
-import { createHash, createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
+// The master keys that encrypt secrets at rest: base64 keys of 32 bytes, separated by white space or commas. The first one
+// encrypts, and all of them decrypt. They come from a file that the first start creates, an environment variable, or a
+// credential file of the service manager.
+import { createHash, randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { mayBeThere, whyUnreadable, writeFileAtomically } from '../platform/files.ts'
 
 interface MasterKey {
-  /** Names the key in what it sealed; tells nothing about it. */
+  /** A hash that names the key in sealed text. */
   readonly id: string
   readonly bytes: Buffer
-  /** The same for ciphers, which would look at bytes each time whether they are one. */
-  readonly secret: KeyObject
 }
 
 export interface Keyring {
@@ -32,11 +30,7 @@ export class KeyringError extends Error {
 }
 
 export function makeKeyring(bytes: readonly Buffer[]): Keyring {
-  const keys = bytes.map((key) => ({
-    id: createHash('sha256').update(key).digest('hex').slice(0, 12),
-    bytes: key,
-    secret: createSecretKey(key),
-  }))
+  const keys = bytes.map((key) => ({ id: createHash('sha256').update(key).digest('hex').slice(0, 12), bytes: key }))
   const [active] = keys
   if (!active) throw new KeyringError('A key ring needs at least one key')
   return { active, keys: new Map(keys.map((key) => [key.id, key])) }
@@ -58,14 +52,13 @@ export const formatKeyring = (ring: Keyring): string =>
     .map((key) => `${key.bytes.toString('base64')}\n`)
     .join('')
 
-/** The same ring with a new active key; what the old ones sealed can still be opened. */
+/** The ring with a new active key. The other keys still decrypt. */
 export const withNewKey = (ring: Keyring): Keyring =>
   makeKeyring([randomBytes(keyBytes), ...[...ring.keys.values()].map((key) => key.bytes)])
 
-/** The same ring without all but the active key. */
 export const onlyActive = (ring: Keyring): Keyring => makeKeyring([ring.active.bytes])
 
-/** Where this process finds its keys. The variable is taken out of the environment, so that no child inherits it. */
+/** Where this process finds its keys. Removes the variable from the environment, so that no child process inherits it. */
 export function takeKeySource(
   dataFolder: string,
   environment: NodeJS.ProcessEnv,
@@ -75,19 +68,19 @@ export function takeKeySource(
     delete environment[keyVariable]
     return { source: { kind: 'variable', name: keyVariable }, text: fromVariable }
   }
-  // The service manager sets the folder for any credential: ours is meant unless it is surely not there.
+  // The service manager sets the folder for any credential, so ours may be missing.
   const credential = path.join(environment.CREDENTIALS_DIRECTORY ?? '', credentialName)
   if (environment.CREDENTIALS_DIRECTORY && mayBeThere(credential))
     return { source: { kind: 'credential', name: credential } }
   return { source: { kind: 'file', file: path.join(dataFolder, 'master.key') } }
 }
 
-/** Reads the keys; a file that is not there yet is made (mode 0600), but only where no data would need an older one. */
+/** Reads the keys. `isFresh`: there are no data yet, so a missing file is created (mode 0600). */
 export async function loadKeyring(found: { source: KeySource; text?: string }, isFresh: boolean): Promise<Keyring> {
   const { source, text } = found
   if (source.kind === 'variable') return parseKeyring(text ?? '', `Variable ${source.name}`)
   const file = source.kind === 'file' ? source.file : source.name
-  // A key of our own in place of one that cannot be read would open nothing.
+  // An unreadable file is an error, because a new key would decrypt nothing.
   const content = mayBeThere(file) ? await readKeys(file) : undefined
   if (source.kind === 'file' && content !== undefined) await refuseIfOpen(file)
   if (content !== undefined) return parseKeyring(content, `Master key ${file}`)

@@ -1,5 +1,5 @@
-// How hosts become nodes: a join token, signed by the service, lets a host register its own key; from then on the key
-// speaks for the node. The service keeps the public half only.
+// How hosts join as nodes. With a join token, which the service signs, a host registers its public key. From then on it
+// authenticates by signatures of that key.
 import { createPublicKey, type KeyObject, randomUUID, verify } from 'node:crypto'
 import { errors, jwtVerify, SignJWT } from 'jose'
 import type { Clock } from '../platform/clock.ts'
@@ -8,18 +8,18 @@ import type { SigningKeys } from './signing-keys.ts'
 import { skewSeconds } from './tokens.ts'
 
 const issuer = 'svc3'
-/** Another audience than that of tokens: neither can be used as the other. */
+/** Differs from the audience of other tokens, so that neither can be used as the other. */
 const audience = 'svc3-join'
-/** A signature of a node is good for so long, so that one that was overheard is soon worth nothing. */
+/** Signatures of nodes expire after this time, so that a stolen one is of little use. */
 const signatureSeconds = 300
 
 export interface JoinGrant {
   readonly namespace: string
-  /** Names the token in events. Undefined for tokens of earlier versions. */
+  /** The ID of the token in events. Undefined for tokens of earlier versions. */
   readonly id?: string
-  /** The id of a token that is good for one host. */
+  /** Set for a token that is valid for one host. The caller has to check that it is used once. */
   readonly onceId?: string
-  /** At the latest: clocks of servers differ. */
+  /** An upper bound, because clocks of servers differ. */
   readonly issuedAt: Date
   readonly expiresAt: Date
 }
@@ -32,15 +32,15 @@ interface Signed {
 }
 
 export interface NodeKeys {
-  /** `once`: for one host; whoever takes it sees to that, by its id. */
+  /** `once`: the token is valid for one host (see `onceId`). */
   issueJoinToken(
     namespace: string,
     seconds: number,
     once?: 'once',
   ): Promise<{ id: string; token: string; expiresAt: Date }>
-  /** What a host may join by it; undefined for every token that is not good. */
+  /** Returns undefined for an invalid token. */
   openJoinToken(token: string): Promise<JoinGrant | undefined>
-  /** Whether the node signed its name and that time, just now; and its next key, where it wants another one. */
+  /** Whether the node signed its name, a recent time and, to replace its key, the new key. */
   isSignedBy(publicKey: string, signed: Signed): boolean
 }
 
@@ -92,13 +92,13 @@ export function createNodeKeys(keys: SigningKeys, clock: Clock): NodeKeys {
   }
 }
 
-/** Enough to tell tokens apart; the token itself cannot be made from it. */
+/** Distinguishes tokens without revealing them. */
 const idOf = (jti: string): string => jti.slice(0, 8)
 
 const signedText = (name: string, at: string, newKey: string | undefined): Buffer =>
   Buffer.from(newKey === undefined ? `svc3-agent\n${name}\n${at}` : `svc3-agent-key\n${name}\n${newKey}\n${at}`)
 
-/** Undefined for what is no Ed25519 key. */
+/** Returns undefined for anything but an Ed25519 key. */
 export function parseNodeKey(text: string): KeyObject | undefined {
   try {
     const key = createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' })

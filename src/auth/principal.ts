@@ -1,11 +1,11 @@
-// Who is calling: what a valid token says about its bearer.
+// The caller of a request, from its token.
 
 export interface User {
   readonly kind: 'user'
-  /** The e-mail address, in lower case. */
+  /** The email address in lower case. */
   readonly name: string
   readonly admin: boolean
-  /** Set for users of the built-in provider: a token dies with its user. */
+  /** Set for users of the built-in provider, whose tokens end when the user is deleted. */
   readonly uid?: string
 }
 
@@ -16,10 +16,10 @@ interface ServiceAccountPrincipal {
   readonly uid: string
 }
 
-/** The agent of a node: it may touch the records of that node only. */
+/** The agent of a node, which may change the records of that node only. */
 export interface AgentPrincipal {
   readonly kind: 'agent'
-  /** The node's. */
+  /** The name of the node. */
   readonly name: string
   readonly uid: string
 }
@@ -27,15 +27,15 @@ export interface AgentPrincipal {
 /** Another server of the cluster. */
 export interface ServerPrincipal {
   readonly kind: 'server'
-  /** Its id. */
+  /** The id of the server. */
   readonly name: string
-  /** Of its process. */
+  /** The id of its process. */
   readonly uid: string
 }
 
 export type Principal = User | ServiceAccountPrincipal | AgentPrincipal | ServerPrincipal
 
-/** How a caller stands in records (`updatedBy`, `owner`) and in the log. */
+/** The name of a caller in records (`updatedBy`, `owner`) and in the log. */
 export const displayName = (principal: Principal): string => names[principal.kind](principal as never)
 
 const names: { readonly [Kind in Principal['kind']]: (principal: Extract<Principal, { kind: Kind }>) => string } = {
@@ -46,8 +46,8 @@ const names: { readonly [Kind in Principal['kind']]: (principal: Extract<Princip
 }
 
 /**
- * Tells callers apart where it matters (budgets, idempotency keys, uploads): names of different kinds never meet, and a
- * service account made again under the same name has nothing of the one before.
+ * Identifies a caller for rate limits, idempotency keys and uploads. Keys of different kinds never collide, and a service
+ * account that is created again has another key.
  */
 export const callerKey = (principal: Principal): string => {
   const key = `${principal.kind} ${displayName(principal)}`

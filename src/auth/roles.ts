@@ -1,4 +1,4 @@
-// What a caller is in a namespace: from the role bindings, kept in memory by the collection.
+// The role of a caller in a namespace, from the role bindings.
 import { defaultNamespace, devRole } from '../rules/names.ts'
 import type { Caller } from '../rules/ownership.ts'
 import type { Role } from '../rules/permissions.ts'
@@ -7,7 +7,7 @@ import { type AgentPrincipal, displayName, type Principal, type ServerPrincipal 
 
 export interface Roles {
   roleOf(principal: Principal, namespace: string | undefined): Role
-  /** Changes whenever the role of somebody may have changed. */
+  /** Changes when role bindings change. */
   rev(): string
 }
 
@@ -30,7 +30,7 @@ export function createRoles({ roleBindings }: Pick<Collections, 'roleBindings'>)
   function isDeveloper(principal: Exclude<Principal, AgentPrincipal | ServerPrincipal>, namespace: string): boolean {
     const binding = roleBindings.get(namespace, devRole)?.value
     if (principal.kind === 'serviceaccount') {
-      // By uid: an account of the same name made later has to be let in again.
+      // Compared by uid, because an account that is created again has to be added again.
       return (
         principal.namespace === namespace ||
         (binding?.serviceAccounts.some(({ uid }) => uid === principal.uid) ?? false)

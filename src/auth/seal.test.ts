@@ -1,4 +1,4 @@
-// Sealing: what is sealed opens only where it belongs, and rotation loses nothing.
+// Sealed secrets open only in their own record and after rotations; where master keys come from.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -23,7 +23,7 @@ const refused = (work: () => unknown, text: RegExp): void =>
   assert.throws(work, (error) => error instanceof SealError && text.test(error.message))
 
 describe('seal', () => {
-  it('a sealed secret opens to the same text, with a nonce of its own each time', () => {
+  it('a sealed secret opens to the same text, with another nonce each time', () => {
     for (const secret of ['x', 'pässwörd 🔑', 'x'.repeat(20_000)])
       assert.equal(unseal(ring, seal(ring, secret, binding), binding), secret)
     assert.notEqual(seal(ring, 'x', binding), seal(ring, 'x', binding))
@@ -43,7 +43,7 @@ describe('seal', () => {
     refused(() => unseal(ring, sealed.slice(0, 40), binding), /changed or moved/)
   })
 
-  it('a sealed secret names the key that is missing', () => {
+  it('the error for a missing key names it', () => {
     const other = makeKeyring([randomBytes(32)])
     refused(
       () => unseal(other, seal(ring, 'x', binding), binding),
@@ -51,12 +51,12 @@ describe('seal', () => {
     )
   })
 
-  it('a sealed secret does not care in which order a record was built', () => {
+  it('a sealed secret opens regardless of the order of fields', () => {
     const sealed = seal(ring, 'x', binding)
     assert.equal(unseal(ring, sealed, { key: binding.key, fields: { flag: true, name: 'a' } }), 'x')
   })
 
-  it('a sealed secret goes on through a rotation', () => {
+  it('a sealed secret opens after a rotation', () => {
     const sealed = seal(ring, 'x', binding)
     const both = withNewKey(ring)
     assert.equal(unseal(both, sealed, binding), 'x')
@@ -76,7 +76,7 @@ describe('key ring', () => {
     assert.throws(() => parseKeyring(`!!${formatKeyring(ring)}`, 'it'), KeyringError)
   })
 
-  it('the key ring is made at the first start, 0600, and never again', async () => {
+  it('the key ring is created once, at the first start, with mode 0600', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-'))
     const found = takeKeySource(folder, {})
     const first = await loadKeyring(found, true)
@@ -89,7 +89,7 @@ describe('key ring', () => {
     await fs.rm(folder, { recursive: true })
   })
 
-  it('the key ring comes from a variable, which is taken out of the environment, or from a credential', async () => {
+  it('the key ring comes from a variable, which is then removed, or from a credential', async () => {
     const environment = { SVC3_MASTER_KEY: formatKeyring(ring) }
     const found = takeKeySource('/nowhere', environment)
     assert.deepEqual(environment, {})
@@ -104,7 +104,7 @@ describe('key ring', () => {
     await fs.rm(folder, { recursive: true })
   })
 
-  it('a key ring that is there and cannot be read is not replaced by another one, though nothing was sealed yet', async () => {
+  it('an unreadable key ring is not replaced, even if there are no secrets yet', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-'))
     const places = {
       'master.key': () => takeKeySource(folder, {}),

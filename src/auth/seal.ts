@@ -1,6 +1,6 @@
-// Secrets at rest: AES-256-GCM with a nonce per record. The record's key and its other fields are associated data, so
-// that a sealed value that was moved to another record, or whose record was altered, does not open.
-import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto'
+// Encryption of secrets at rest by AES-256-GCM. The record's key and its other fields are associated data, so that a sealed
+// value does not open if it is moved to another record or if its record is altered.
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import type { Keyring } from './keyring.ts'
 
 /** `v1.<key id>.<nonce>.<ciphertext and tag>`, the last two in base64url. */
@@ -14,29 +14,16 @@ const algorithm = 'aes-256-gcm'
 const nonceBytes = 12
 const tagBytes = 16
 
-/** Random bytes for many nonces are asked for at once: one by one, they cost as much as the sealing. */
-const nonces = Buffer.alloc(256 * nonceBytes)
-let usedBytes = nonces.length
-
-function newNonce(): Buffer {
-  if (usedBytes === nonces.length) {
-    randomFillSync(nonces)
-    usedBytes = 0
-  }
-  usedBytes += nonceBytes
-  return nonces.subarray(usedBytes - nonceBytes, usedBytes)
-}
-
-/** What a secret is bound to. */
+/** The record that a secret belongs to. */
 interface Binding {
   readonly key: string
   readonly fields: Readonly<Record<string, unknown>>
 }
 
 export function seal(ring: Keyring, secret: string, binding: Binding): Sealed {
-  const { id, secret: key } = ring.active
-  const nonce = newNonce()
-  const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes }).setAAD(associated(id, binding))
+  const { id, bytes } = ring.active
+  const nonce = randomBytes(nonceBytes)
+  const cipher = createCipheriv(algorithm, bytes, nonce, { authTagLength: tagBytes }).setAAD(associated(id, binding))
   const sealed = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final(), cipher.getAuthTag()])
   return ['v1', id, nonce.toString('base64url'), sealed.toString('base64url')].join('.')
 }
@@ -48,7 +35,7 @@ export function unseal(ring: Keyring, sealed: Sealed, binding: Binding): string 
   if (!key) throw refused(binding, `is encrypted with key ${id}, which is not in the key ring`)
   const bytes = Buffer.from(body, 'base64url')
   try {
-    const decipher = createDecipheriv(algorithm, key.secret, Buffer.from(nonce, 'base64url'), {
+    const decipher = createDecipheriv(algorithm, key.bytes, Buffer.from(nonce, 'base64url'), {
       authTagLength: tagBytes,
     })
     decipher.setAAD(associated(id, binding)).setAuthTag(bytes.subarray(-tagBytes))
@@ -63,7 +50,7 @@ export const sealedWith = (sealed: Sealed): string => sealed.split('.')[1] ?? ''
 const refused = (binding: Binding, problem: string): SealError =>
   new SealError(`The secret of ${binding.key} ${problem}`)
 
-/** Fields in order of name, so that the order in which a record was built does not matter. */
+/** Fields are sorted by name, so that their order in the record does not matter. */
 function associated(keyId: string, { key, fields }: Binding): Buffer {
   const names = Object.keys(fields).sort()
   const sorted = names.flatMap((name) => (fields[name] === undefined ? [] : [[name, fields[name]]]))

@@ -1,4 +1,4 @@
-// Records with a sealed secret: sealed as they are written, opened where they are used, sealed again after a rotation.
+// Sealed secrets of records: sealed when they are written, opened where they are used, and sealed again after a rotation.
 import type { Collection } from '../store/collection.ts'
 import type { SealedRecord } from '../store/records/collections.ts'
 import type { Keyring } from './keyring.ts'
@@ -6,18 +6,18 @@ import { SealError, seal, sealedWith, unseal } from './seal.ts'
 
 export interface ResealReport {
   readonly resealed: number
-  /** Records that did not open: left as they are, named so that somebody can look. */
+  /** Records that did not open and are unchanged. */
   readonly refused: readonly { readonly key: string; readonly problem: string }[]
 }
 
 type Protect = <F extends object>(key: string, fields: F, secret: string) => F & SealedRecord
 
-/** So many records are sealed anew at once: they share the store's commits. */
-const atOnce = 32
+/** Records that are sealed again concurrently share commits of the store. */
+const resealsAtOnce = 32
 
 export class Secrets {
   #ring: Keyring
-  readonly #underWay = new Set<Promise<unknown>>()
+  readonly #writes = new Set<Promise<unknown>>()
 
   constructor(ring: Keyring) {
     this.#ring = ring
@@ -27,36 +27,36 @@ export class Secrets {
     return this.#ring
   }
 
-  /** From now on the new ring seals. Resolves when nothing that the old one sealed is still on its way to the store. */
+  /** Seals with the new ring from now on. Resolves when all writes of records that the old ring sealed have ended. */
   async use(ring: Keyring): Promise<void> {
     this.#ring = ring
-    await Promise.allSettled([...this.#underWay])
+    await Promise.allSettled([...this.#writes])
   }
 
   /**
-   * The only way to seal: `protect` binds a secret to `key` and to every other field of its record, and the record is
-   * written before `work` ends, so that a rotation can wait for it.
+   * The only way to seal. `protect` binds a secret to `key` and to all other fields of its record. `work` MUST write the
+   * record before it ends, so that a rotation can wait for it.
    */
   async sealing<T>(work: (protect: Protect) => Promise<T>): Promise<T> {
     const running = work((key, fields, secret) => ({
       ...fields,
       sealed: seal(this.#ring, secret, { key, fields: { ...fields } as Record<string, unknown> }),
     }))
-    this.#underWay.add(running)
+    this.#writes.add(running)
     try {
       return await running
     } finally {
-      this.#underWay.delete(running)
+      this.#writes.delete(running)
     }
   }
 
-  /** Throws SealError when the record was moved or altered. */
+  /** Throws SealError if the record was moved or altered. */
   open(key: string, record: SealedRecord): string {
     const { sealed, ...fields } = record
     return unseal(this.#ring, sealed, { key, fields })
   }
 
-  /** Opens every record of a collection, and seals those under the active key that are under another one. */
+  /** Opens every record of a collection, and seals those of other keys with the active one. */
   async reseal<T extends SealedRecord>(collection: Collection<T>): Promise<ResealReport> {
     let resealed = 0
     const refused: { key: string; problem: string }[] = []
@@ -71,11 +71,11 @@ export class Secrets {
         }
       }
     }
-    await Promise.all(Array.from({ length: atOnce }, work))
+    await Promise.all(Array.from({ length: resealsAtOnce }, work))
     return { resealed, refused }
   }
 
-  /** Whether it had to be sealed anew. */
+  /** Returns whether the record was sealed again. */
   async #resealOne<T extends SealedRecord>(collection: Collection<T>, key: string): Promise<boolean> {
     let isStale = false
     await this.sealing((protect) =>

@@ -1,4 +1,4 @@
-// One key that signs tokens, as its record says: from when it signs, and until when what it has signed may count.
+// A key that signs tokens: from when on it signs, and when the last token that it signed expires.
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import type { SigningKeyRecord } from '../store/records/collections.ts'
 import { compareRevs, type Entry, type Rev } from '../store/store.ts'
@@ -6,29 +6,29 @@ import type { Secrets } from './secrets.ts'
 
 export interface SigningKey {
   readonly kid: string
-  /** Of its record. */
+  /** The key of its record. */
   readonly key: string
   readonly rev: Rev
   readonly pem: string
   readonly privateKey: KeyObject
   readonly publicKey: KeyObject
   readonly signsFromMs: number
-  /** Tokens that outlive `shortTokenMs` end by then. */
+  /** When the last token that is valid for longer than `shortTokenMs` expires. */
   readonly tokensUntilMs: number
 }
 
-/** In place of a time: some token of the key never ends. */
-export const forEver = 'never'
-/** Tokens of users, agents and hosts that join are good for less; those that are good for longer are written down. */
+/** In place of a time, if some token of the key never expires. */
+export const neverExpires = 'never'
+/** Most tokens are valid for less than this. Those that are valid for longer are noted in the record of their key. */
 export const shortTokenMs = 24 * 3_600_000
-/** Beyond the end of its tokens: clocks of servers differ. */
+/** A key is kept for this long after its last token, because clocks of servers differ. */
 const skewMs = 10 * 60_000
 
 type Records = readonly Entry<SigningKeyRecord>[]
 
 /**
- * In the order in which they sign. `before` are those that are known: of a record that does not open (it is sealed under a
- * master key that this server does not have yet) the key stays as it was, and `failed` is called. Without it, it throws.
+ * Returns keys in the order in which they sign. If a record does not open, for example because this server does not have its
+ * master key yet, `failed` is called and the key of `before` is used. Without `failed`, the error is thrown.
  */
 export function openKeys(
   records: Records,
@@ -55,11 +55,11 @@ function openKey({ key, rev, value }: Entry<SigningKeyRecord>, secrets: Secrets)
   const pem = secrets.open(key, value)
   const privateKey = createPrivateKey(pem)
   const publicKey = createPublicKey(privateKey)
-  const tokensUntilMs = tokensUntil === forEver ? Number.POSITIVE_INFINITY : Date.parse(tokensUntil ?? createdAt)
+  const tokensUntilMs = tokensUntil === neverExpires ? Number.POSITIVE_INFINITY : Date.parse(tokensUntil ?? createdAt)
   return { kid, key, rev, pem, privateKey, publicKey, signsFromMs: Date.parse(signsFrom), tokensUntilMs }
 }
 
-/** When the last token of a key ends; undefined for the one that signs, or will. `keys` are in order. */
+/** When the last token of a key expires; undefined for keys that sign now or later. `keys` are in order. */
 export function endOf({ kid, tokensUntilMs }: SigningKey, keys: readonly SigningKey[]): number | undefined {
   const next = keys[keys.findIndex((key) => key.kid === kid) + 1]
   return next && Math.max(next.signsFromMs + shortTokenMs, tokensUntilMs)

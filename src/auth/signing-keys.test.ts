@@ -1,4 +1,4 @@
-// Keys that sign tokens come and go, and no token ends before its time because of it.
+// Rotation and revocation of signing keys. A rotation invalidates no token.
 import assert from 'node:assert/strict'
 import { createPrivateKey, hkdfSync, randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, it } from 'node:test'
@@ -46,13 +46,13 @@ const kids = (): string[] =>
   collections.signingKeys.list().flatMap(({ value }) => (value.use === 'derive' ? [] : value.kid))
 
 describe('signing keys', () => {
-  it('signing keys are the same on servers that start at once', () => {
+  it('signing keys are the same on servers that start together', () => {
     assert.equal(keysOf(a).active.kid, keysOf(b).active.kid)
     assert.deepEqual(keysOf(a).derive('x'), keysOf(b).derive('x'))
     assert.equal(kids().length, 1)
   })
 
-  it('signing keys are published a minute before they sign, and known elsewhere without a restart', async () => {
+  it('signing keys are published a minute before they sign, and other servers follow without a restart', async () => {
     const before = keysOf(a).active.kid
     const old = await tokensOf(a).issue(user)
     const { kid } = await keysOf(a).rotate()
@@ -65,7 +65,7 @@ describe('signing keys', () => {
     assert.deepEqual(await tokensOf(b).verify(old.token), user)
   })
 
-  it('signing keys stay until the last of their tokens has ended, and then go', async () => {
+  it('signing keys are kept until their last token has expired', async () => {
     const derived = keysOf(a).derive('x')
     const { token } = await tokensOf(a).issue(bot, (60 * dayMs) / 1_000)
     const first = keysOf(a).active.kid
@@ -74,7 +74,7 @@ describe('signing keys', () => {
     await keysOf(b).tend()
     assert.ok(kids().includes(first))
     assert.deepEqual(await tokensOf(b).verify(token), bot)
-    // Its tokens are kept track of generously.
+    // The end of its tokens is noted with slack.
     clock.nowMs += 40 * dayMs
     await keysOf(b).tend()
     assert.ok(!kids().includes(first), 'the first one is gone')
@@ -85,7 +85,7 @@ describe('signing keys', () => {
     again[Symbol.dispose]()
   })
 
-  it('signing keys of short tokens go after a day; of tokens without an end, never', async () => {
+  it('signing keys of short-lived tokens are deleted after a day, those of tokens without expiry never', async () => {
     await tokensOf(a).issue(user)
     const first = keysOf(a).active.kid
     await keysOf(a).rotate()
@@ -104,7 +104,7 @@ describe('signing keys', () => {
     assert.deepEqual(await tokensOf(a).verify(token), bot)
   })
 
-  it('signing keys are made anew every 90 days', async () => {
+  it('signing keys are rotated every 90 days', async () => {
     clock.nowMs += 89 * dayMs
     await keysOf(a).tend()
     assert.equal(kids().length, 1)
@@ -114,7 +114,7 @@ describe('signing keys', () => {
     assert.equal(kids().length, 2)
   })
 
-  it('signing keys that are revoked end their tokens everywhere at once, also those that were seen before', async () => {
+  it('a revocation ends all tokens on all servers, also cached ones', async () => {
     const { token } = await tokensOf(a).issue(bot, null)
     for (const server of [a, b]) assert.deepEqual(await tokensOf(server).verify(token), bot)
     const { revoked } = await keysOf(a).rotate({ isRevoking: true })
@@ -126,14 +126,14 @@ describe('signing keys', () => {
     }
   })
 
-  it('signing keys do not tell what other secrets follow from, and revoking gives those anew on every server', async () => {
+  it('derived secrets do not depend on signing keys, and a revocation changes them on every server', async () => {
     const follows = (pem: string): Buffer =>
       Buffer.from(hkdfSync('sha256', createPrivateKey(pem).export({ type: 'pkcs8', format: 'der' }), '', 'svc3 x', 32))
     const before = keysOf(a).derive('x')
     assert.notDeepEqual(before, follows(keysOf(a).active.pem))
     await keysOf(a).rotate()
     assert.deepEqual([keysOf(a).derive('x'), keysOf(b).derive('x')], [before, before])
-    // As data have it of before this record had a key of its own.
+    // Old data have a copy of the first signing key here.
     const copied = keysOf(a).active.pem
     const { key } = required(collections.signingKeys.get('', 'derive'))
     const fields = { kid: 'copy', createdAt: '2026-11-15T09:00:00Z', use: 'derive' } as const
@@ -150,7 +150,7 @@ describe('signing keys', () => {
     again[Symbol.dispose]()
   })
 
-  it('signing keys sealed under a master key that is not here yet are reported, and those that are known go on', async () => {
+  it('signing keys with an unknown master key are reported, and known ones stay in use', async () => {
     const failed: string[] = []
     const other = await loadSigningKeys(collections.signingKeys, new Secrets(secrets.ring), clock, (key) =>
       failed.push(key),

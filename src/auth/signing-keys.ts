@@ -1,5 +1,5 @@
-// The keys that sign tokens. They live in the store, sealed, and are followed there: every server of a cluster has the same
-// ones, and a new one without a restart. One signs; all of them verify until the last token of each has ended.
+// The keys that sign tokens. They are sealed records, which all servers of a cluster follow. One key signs; each key verifies
+// until the last token that it signed has expired.
 import { generateKeyPairSync, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { errors } from 'jose'
 import { type Clock, timestamp } from '../platform/clock.ts'
@@ -7,42 +7,42 @@ import type { Collection } from '../store/collection.ts'
 import type { SigningKeyRecord } from '../store/records/collections.ts'
 import { type Entry, ignoreLost, isFault } from '../store/store.ts'
 import type { Secrets } from './secrets.ts'
-import { endOf, forEver, hasEnded, openKeys, type SigningKey, shortTokenMs } from './signing-key.ts'
+import { endOf, hasEnded, neverExpires, openKeys, type SigningKey, shortTokenMs } from './signing-key.ts'
 
 export interface SigningKeys extends Disposable {
-  /** The one that signs now. */
+  /** The key that signs now. */
   readonly active: SigningKey
-  /** The one that signs a token that is good until then (Infinity: for ever), once it is sure to be kept as long. */
+  /** Returns the key for a token that expires at `untilMs` (Infinity: never), after noting that the key is kept until then. */
   signer(untilMs: number): Promise<SigningKey>
-  /** Throws jose's error for a key that is not ours, so that the verifier refuses the token. */
+  /** Throws jose's error for an unknown key, so that the verifier refuses the token. */
   publicKey(kid: string | undefined): KeyObject
-  /** Grows when a key goes: what was verified by it counts no more. */
+  /** Incremented when a key is removed. Callers must then forget what they have verified. */
   readonly removals: number
-  /** A secret for another purpose, the same on every server and after every restart. Ask each time: revoking changes it. */
+  /** A secret for another purpose, the same on every server and after restarts. Do not cache it: a revocation changes it. */
   derive(purpose: string): Buffer
-  /** A new key. It signs after a minute, when every server knows it; at once where the others end with all their tokens. */
+  /** Adds a key, which signs after a minute, when every server has it. With `isRevoking` it signs at once, and all other keys are deleted. */
   rotate(options?: { readonly isRevoking?: boolean }): Promise<Rotated>
-  /** What is to be done now and then, by one server: a new key when the last one is old; those go whose tokens have ended. */
+  /** Called regularly by one server: adds a key when the last one is old, and deletes keys whose tokens have all expired. */
   tend(): Promise<void>
 }
 
 export interface Rotated {
   readonly kid: string
   readonly signsFrom: string
-  /** Keys that still verify what they have signed. */
+  /** The number of keys that only verify. */
   readonly older: number
   readonly revoked: number
 }
 
-/** A key is published for so long before it signs. */
+/** A key is published this long before it signs. */
 const publishedMs = 60_000
 const rotateAfterMs = 90 * 24 * 3_600_000
-/** Tokens that last are rarely the last ones: their key is kept for longer than asked, so that few of them write. */
+/** Keys are kept longer than requested, so that few long-lived tokens require a write. */
 const slackMs = 30 * 24 * 3_600_000
 const firstName = 'first'
 const deriveName = 'derive'
 
-/** Follows the keys, making the first ones where there are none. */
+/** Follows the keys, and creates the first ones if there are none. */
 export async function loadSigningKeys(
   collection: Collection<SigningKeyRecord>,
   secrets: Secrets,
@@ -50,7 +50,7 @@ export async function loadSigningKeys(
   failed: (key: string, error: unknown) => void = () => undefined,
 ): Promise<SigningKeys> {
   if (signingOf(collection).length === 0) await add(collection, secrets, firstName, newPem(), firstFields(clock))
-  // Apart from the keys that come and go. Data of before that have a copy of their first key here, until they are revoked.
+  // A separate key, because signing keys change. In old data it is a copy of the first signing key, until a revocation.
   if (!collection.get('', deriveName))
     await add(collection, secrets, deriveName, newPem(), { ...firstFields(clock), use: 'derive' })
   const [made] = openKeys(rootOf(collection), secrets)
@@ -79,11 +79,11 @@ export async function loadSigningKeys(
     const entry = collection.at(key.key)
     if (!entry || entry.value.kid !== key.kid) return
     const { sealed: _, ...fields } = entry.value
-    const tokensUntil = untilMs === Number.POSITIVE_INFINITY ? forEver : timestamp(new Date(untilMs + slackMs))
+    const tokensUntil = untilMs === Number.POSITIVE_INFINITY ? neverExpires : timestamp(new Date(untilMs + slackMs))
     const write = secrets.sealing((protect) =>
       collection.update(entry, protect(entry.key, { ...fields, tokensUntil }, key.pem)),
     )
-    // Another server was quicker, perhaps with a later end, or the key is gone: whoever asked decides anew.
+    // If another server changed or deleted the key first, the loop in `signer` looks again.
     await write.catch(ignoreLost)
   }
 
@@ -109,7 +109,7 @@ export async function loadSigningKeys(
     const signsFrom = isRevoking ? createdAt : timestamp(new Date(nowMs() + publishedMs))
     await add(collection, secrets, kid, newPem(), { kid, createdAt, signsFrom })
     if (isRevoking) for (const entry of before) await collection.delete(entry).catch(ignoreLost)
-    // Last: a server that has the new one takes no old token any more, and so opens no session for one.
+    // Replaced last, so that a server with the new root has no old signing keys and opens no session for an old token.
     if (isRevoking) await replaceRoot()
     return { kid, signsFrom, older: isRevoking ? 0 : before.length, revoked: isRevoking ? before.length : 0 }
   }
@@ -157,7 +157,7 @@ const newPem = (): string =>
   generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 const firstFields = (clock: Clock) => ({ kid: newKid(), createdAt: timestamp(clock.now()) })
 
-/** Of two servers that start at once, one makes it. */
+/** If two servers start together, one of them creates it. */
 async function add(
   collection: Collection<SigningKeyRecord>,
   secrets: Secrets,

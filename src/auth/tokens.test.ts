@@ -1,4 +1,4 @@
-// Tokens: good ones, and every way to forge one.
+// Valid tokens, and every way to forge one.
 import assert from 'node:assert/strict'
 import { createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
 import { afterEach, beforeEach, describe, it } from 'node:test'
@@ -19,7 +19,7 @@ afterEach(() => service[Symbol.asyncDispose]())
 const verify = (token: string) => service.services.tokens.verify(token)
 const nowSeconds = (): number => service.clock.nowMs / 1_000
 
-/** A token as the service makes it, with one thing changed. */
+/** A token with one property changed. */
 function unsigned(claims: object = {}, header: object = {}): SignJWT {
   return new SignJWT({ kind: 'user', admin: true, ...claims })
     .setProtectedHeader({ alg: 'EdDSA', kid: keys.active.kid, ...header })
@@ -31,7 +31,7 @@ function unsigned(claims: object = {}, header: object = {}): SignJWT {
     .setJti('1')
 }
 
-/** The same by hand, also as no library would make it. */
+/** As above, encoded by hand, also in ways that no library would. */
 function spelled(claims: object | null = {}, header: object = {}): string {
   const iat = nowSeconds()
   const usual = {
@@ -51,7 +51,7 @@ function spelled(claims: object | null = {}, header: object = {}): string {
 }
 
 describe('token', () => {
-  it('a token is good for an hour, judged with a minute of patience', async () => {
+  it('a token is valid for an hour, with a minute of tolerance', async () => {
     const { token, expiresAt } = await service.services.tokens.issue(admin)
     assert.equal(expiresAt?.getTime(), service.clock.nowMs + userTokenSeconds * 1_000)
     assert.deepEqual(await verify(token), admin)
@@ -61,7 +61,7 @@ describe('token', () => {
     assert.equal(await verify(token), undefined)
   })
 
-  it('a token does not live on in the cache', async () => {
+  it('an expired token is not served from the cache', async () => {
     const { token } = await service.services.tokens.issue(admin)
     await verify(token)
     assert.deepEqual(service.services.tokens.known(token), admin)
@@ -70,7 +70,7 @@ describe('token', () => {
     assert.equal(await verify(token), undefined)
   })
 
-  it('a token is good after a restart, because the keys are in the store', async () => {
+  it('a token is valid after a restart, because the keys are in the store', async () => {
     const { token } = await service.services.tokens.issue(admin)
     const again = await loadSigningKeys(
       service.services.collections.signingKeys,
@@ -80,7 +80,7 @@ describe('token', () => {
     assert.deepEqual(await createTokens(again, service.clock, () => true).verify(token), admin)
   })
 
-  it('a token that is made as the forgeries are, with nothing forged, is good', async () => {
+  it('a token that is made like the forgeries, with nothing changed, is valid', async () => {
     assert.deepEqual(await verify(await unsigned().sign(keys.active.privateKey)), admin)
     assert.deepEqual(await verify(spelled()), admin)
   })

@@ -1,5 +1,5 @@
-// The service's own tokens: EdDSA-signed. Checked with a cache that never outlives a token; whether the account behind
-// it is still there is looked up every time, so that a deleted one is refused at once.
+// The tokens of the service, which are signed by EdDSA. Verified tokens are cached until they expire. Whether their account
+// still exists is checked every time, so that tokens of a deleted account are refused immediately.
 import { randomUUID } from 'node:crypto'
 import { errors, type JWTPayload, jwtVerify, SignJWT } from 'jose'
 import type { Clock } from '../platform/clock.ts'
@@ -15,36 +15,36 @@ const defaultSeconds: Readonly<Record<Principal['kind'], number>> = {
   agent: 3_600,
   server: 300,
 }
-/** Clocks of several servers differ; a token is judged with this much patience. */
+/** The tolerated difference between the clocks of servers. */
 export const skewSeconds = 60
 const issuer = 'svc3'
 const audience = 'svc3-api'
-/** More than there are nodes: with one too few, each would push out the next one that is needed. */
+/** More than there are nodes, because a cache that is slightly too small would never have the next token. */
 const cacheSize = 50_000
 
 interface IssuedToken {
   readonly token: string
-  /** Undefined: valid until the account is deleted. */
+  /** Undefined if the token is valid until the account is deleted. */
   readonly expiresAt: Date | undefined
 }
 
 export interface Tokens {
-  /** Valid for `seconds`, or for ever (null: service accounts only). */
+  /** Null `seconds`, only for service accounts: the token does not expire. */
   issue(principal: Principal, seconds?: number | null): Promise<IssuedToken>
-  /** Who the bearer is; undefined for every token that is not good, whatever is wrong with it. */
+  /** Returns undefined for an invalid token. */
   verify(token: string): Promise<Principal | undefined>
-  /** The same from the cache alone: undefined also for a good token that was not seen before. */
+  /** As `verify`, from the cache alone. */
   known(token: string): Principal | undefined
 }
 
-/** `isCurrent`: the account behind a token still exists, and is the one that the token was made for. */
+/** `isCurrent`: whether the account of a token still exists and was not created again. */
 export function createTokens(keys: SigningKeys, clock: Clock, isCurrent: (principal: Principal) => boolean): Tokens {
   const cache = new Map<string, { readonly principal: Principal; readonly untilMs: number }>()
   let removals = keys.removals
 
   const known = (token: string): Principal | undefined => {
     if (keys.removals !== removals) {
-      // Some of them were signed by a key that is gone.
+      // Some of the cached tokens were signed by a removed key.
       cache.clear()
       removals = keys.removals
     }

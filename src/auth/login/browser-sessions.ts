@@ -165,7 +165,7 @@ export class BrowserSessions {
         await renewal
         return this.find(id)
       } catch (error) {
-        // Another server renewed it first, or the user logged out. Look again.
+        // Another server renewed it first, or the user logged out. The loop reads the record again.
         ignoreLost(error)
       }
     }

@@ -1,17 +1,17 @@
-// Logging a browser in at an identity provider: authorization code with PKCE, carried out by the server, so that what the
-// provider hands out never reaches the page. The same for the built-in provider and for any other.
+// Logs a browser in at an identity provider by the authorization code flow with PKCE. The server runs it, so that tokens of
+// the provider never reach the page. The built-in provider and others are used in the same way.
 import { createHash, randomBytes } from 'node:crypto'
 import { decodeJwt } from 'jose'
 import { ApiError } from '../../api/errors.ts'
 import type { ProviderLogin } from './browser-sessions.ts'
 import type { LoginIdentity } from './oidc.ts'
-import { fetchJson, placeIn, sendToProvider, unavailable } from './provider-fetch.ts'
+import { discover, endpointIn, providerError, sendToProvider, unavailable } from './provider-fetch.ts'
 
 interface Endpoints {
   readonly authorization: string
   readonly token: string
   readonly revocation: string | undefined
-  /** Undefined: the provider does not say. */
+  /** Undefined if the provider does not list them. */
   readonly scopes: readonly string[] | undefined
 }
 
@@ -20,62 +20,65 @@ interface FormAnswer {
   readonly body: unknown
 }
 
-/** How the provider is reached. */
-export interface ProviderDoor {
+/** How to reach the provider. */
+export interface ProviderConnection {
   readonly clientId: string
   endpoints(): Promise<Endpoints>
   post(endpoint: string, form: URLSearchParams): Promise<FormAnswer>
 }
 
-/** What has to be remembered, in the browser that began, until it comes back. */
-export interface LoginBegun {
+/** The state of a login, which a cookie of the browser keeps until the provider redirects back. */
+export interface LoginState {
   readonly state: string
   readonly nonce: string
   readonly verifier: string
 }
 
 export interface CodeFlow {
-  begin(redirectUri: string): Promise<LoginBegun & { readonly url: string }>
-  finish(code: string, redirectUri: string, begun: LoginBegun): Promise<ProviderLogin>
-  /** Undefined when the provider says that the login is over. */
+  begin(redirectUri: string): Promise<LoginState & { readonly url: string }>
+  finish(code: string, redirectUri: string, login: LoginState): Promise<ProviderLogin>
+  /** Returns undefined if the provider has ended the login. */
   refresh(refreshToken: string): Promise<ProviderLogin | undefined>
-  /** Best effort: the login is over here, whatever the provider makes of it. */
+  /** Best effort, because the login has already ended here. */
   revoke(refreshToken: string): Promise<void>
 }
 
 const wantedScopes = ['openid', 'email', 'groups', 'offline_access']
 const random = (): string => randomBytes(32).toString('base64url')
 
-export function createCodeFlow(door: ProviderDoor, identity: Pick<LoginIdentity, 'verify' | 'issuer'>): CodeFlow {
-  const ask = async (fields: Readonly<Record<string, string>>): Promise<Granted | undefined> => {
-    const { token } = await reached(door.endpoints(), identity.issuer)
-    const form = new URLSearchParams({ ...fields, client_id: door.clientId })
-    return grantedBy(await reached(door.post(token, form), identity.issuer), identity.issuer)
+export function createCodeFlow(
+  provider: ProviderConnection,
+  identity: Pick<LoginIdentity, 'verify' | 'issuer'>,
+): CodeFlow {
+  const ask = async (fields: Readonly<Record<string, string>>): Promise<TokenResponse | undefined> => {
+    const { token } = await reached(provider.endpoints(), identity.issuer)
+    const form = new URLSearchParams({ ...fields, client_id: provider.clientId })
+    return tokenResponseOf(await reached(provider.post(token, form), identity.issuer), identity.issuer)
   }
-  const loginOf = async ({ idToken, accessToken, refreshToken }: Granted): Promise<ProviderLogin> => ({
+  const loginOf = async ({ idToken, accessToken, refreshToken }: TokenResponse): Promise<ProviderLogin> => ({
     user: await identity.verify(idToken, accessToken),
     refreshToken,
   })
 
   return {
     async begin(redirectUri) {
-      const { authorization, scopes } = await reached(door.endpoints(), identity.issuer)
-      const begun = { state: random(), nonce: random(), verifier: random() }
+      const { authorization, scopes } = await reached(provider.endpoints(), identity.issuer)
+      const login = { state: random(), nonce: random(), verifier: random() }
       const url = new URL(authorization)
       const query = {
-        client_id: door.clientId,
+        client_id: provider.clientId,
         redirect_uri: redirectUri,
         response_type: 'code',
         scope: wantedScopes.filter((scope) => !scopes || scopes.includes(scope)).join(' '),
-        code_challenge: createHash('sha256').update(begun.verifier).digest('base64url'),
+        code_challenge: createHash('sha256').update(login.verifier).digest('base64url'),
         code_challenge_method: 'S256',
-        state: begun.state,
-        nonce: begun.nonce,
-        // After a logout, nobody gets in with what the provider's own page remembers.
+        state: login.state,
+        nonce: login.nonce,
+        // Without this, the provider's own session would log the user in again after a logout.
         prompt: 'login',
       }
       for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
-      return { ...begun, url: url.href }
+      return { ...login, url: url.href }
     },
     async finish(code, redirectUri, { nonce, verifier }) {
       const granted = await ask({
@@ -93,22 +96,22 @@ export function createCodeFlow(door: ProviderDoor, identity: Pick<LoginIdentity,
     async refresh(refreshToken) {
       const granted = await ask({ grant_type: 'refresh_token', refresh_token: refreshToken })
       if (!granted) return undefined
-      const login = await loginOf(granted).catch(asOver)
+      const login = await loginOf(granted).catch(undefinedIfEnded)
       if (!login) return undefined
-      // A provider that does not rotate it sends none: the old one stays good.
+      // A provider without rotation returns no new token, and the old one stays valid.
       return { ...login, refreshToken: login.refreshToken ?? refreshToken }
     },
     async revoke(refreshToken) {
-      const { revocation } = await door.endpoints()
+      const { revocation } = await provider.endpoints()
       if (revocation === undefined) return
-      const fields = { token: refreshToken, token_type_hint: 'refresh_token', client_id: door.clientId }
-      await door.post(revocation, new URLSearchParams(fields))
+      const fields = { token: refreshToken, token_type_hint: 'refresh_token', client_id: provider.clientId }
+      await provider.post(revocation, new URLSearchParams(fields))
     },
   }
 }
 
-/** A provider that now names nobody whom we know has ended the login. */
-function asOver(error: unknown): undefined {
+/** If the provider no longer names a valid user, the login has ended. */
+function undefinedIfEnded(error: unknown): undefined {
   if (error instanceof ApiError && error.reason === 'Unauthorized') return undefined
   throw error
 }
@@ -121,7 +124,7 @@ function nonceOf(idToken: string): unknown {
   }
 }
 
-interface Granted {
+interface TokenResponse {
   readonly idToken: string
   readonly accessToken: string | undefined
   readonly refreshToken: string | undefined
@@ -129,47 +132,39 @@ interface Granted {
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
 
-/** Undefined: refused. */
-function grantedBy({ status, body }: FormAnswer, issuer: string): Granted | undefined {
+/** Returns undefined if the provider refused. */
+function tokenResponseOf({ status, body }: FormAnswer, issuer: string): TokenResponse | undefined {
   const answer = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>
   if (status === 400 || status === 401) return undefined
   const idToken = text(answer.id_token)
-  if (status !== 200 || idToken === undefined) throw silent(issuer, `it answered ${status}, without an ID token`)
+  if (status !== 200 || idToken === undefined) throw providerError(issuer, `it answered ${status}, without an ID token`)
   return { idToken, accessToken: text(answer.access_token), refreshToken: text(answer.refresh_token) }
 }
 
-const silent = (issuer: string, why: string, cause?: unknown): ApiError =>
-  new ApiError('ServiceUnavailable', `The identity provider ${issuer} does not answer: ${why}`, {
-    hint: 'Try again when the provider answers; existing logins keep working',
-    retryAfterSeconds: 5,
-    cause,
-  })
-
 const reached = <T>(work: Promise<T>, issuer: string): Promise<T> =>
   work.catch((error: unknown) => {
-    throw error instanceof ApiError ? error : silent(issuer, unavailable(error).message, error)
+    throw error instanceof ApiError ? error : providerError(issuer, unavailable(error).message, error)
   })
 
 const freshMs = 10 * 60_000
 const timeoutMs = 10_000
 
-/** A provider elsewhere, met by its discovery document. */
-export function foreignDoor(issuer: string, clientId: string): ProviderDoor {
+/** A provider other than the built-in one, found by its discovery document. */
+export function connectProvider(issuer: string, clientId: string): ProviderConnection {
   let known: { readonly atMs: number; readonly endpoints: Endpoints } | undefined
   return {
     clientId,
     async endpoints() {
       if (known && performance.now() - known.atMs < freshMs) return known.endpoints
-      const about = await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
-      if (about.issuer !== issuer) throw new Error(`its issuer is ${JSON.stringify(about.issuer)}, not ${issuer}`)
-      const authorization = placeIn(about, 'authorization_endpoint', issuer)
-      const token = placeIn(about, 'token_endpoint', issuer)
+      const document = await discover(issuer)
+      const authorization = endpointIn(document, 'authorization_endpoint', issuer)
+      const token = endpointIn(document, 'token_endpoint', issuer)
       if (!authorization || !token) throw new Error('its discovery document has no usable endpoints')
-      const scopes = about.scopes_supported
+      const scopes = document.scopes_supported
       const endpoints = {
         authorization,
         token,
-        revocation: placeIn(about, 'revocation_endpoint', issuer),
+        revocation: endpointIn(document, 'revocation_endpoint', issuer),
         scopes: Array.isArray(scopes) ? scopes.filter((scope) => typeof scope === 'string') : undefined,
       }
       known = { atMs: performance.now(), endpoints }

@@ -1,5 +1,4 @@
-// ID tokens, good and forged, of a provider that serves its discovery document and keys by HTTP; and how often it is
-// asked for them.
+// Valid and forged ID tokens of a provider with discovery document and keys on HTTP, and how often these are fetched.
 import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -93,7 +92,7 @@ async function refusal(token: string, accessToken?: string): Promise<ApiError> {
 }
 
 describe('ID token', () => {
-  it('an ID token makes a user: e-mail in lower case, administrator by group', async () => {
+  it('an ID token becomes a user: email in lower case, administrator by group', async () => {
     assert.deepEqual(await identity.verify(await sign(good())), { kind: 'user', name: 'ada@example.com', admin: false })
     for (const groups of [['staff', 'platform'], 'root']) {
       const user = await identity.verify(await sign({ ...good(), groups, email_verified: true }))
@@ -103,7 +102,7 @@ describe('ID token', () => {
       assert.equal((await identity.verify(await sign({ ...good(), groups }))).admin, false, JSON.stringify(groups))
   })
 
-  it('an ID token may be a minute off, and may name several audiences when it was made for us', async () => {
+  it('an ID token may be a minute off, and may have several audiences if azp is ours', async () => {
     await identity.verify(await sign({ ...good(), iat: now() + 50, exp: now() - 50 }))
     await identity.verify(await sign({ ...good(), aud: [clientId, 'other'], azp: clientId }))
   })
@@ -165,24 +164,24 @@ describe('ID token', () => {
 })
 
 describe('ID token that was exchanged', () => {
-  it('an ID token that was exchanged is not taken again after ten seconds, not with its signature written otherwise', async () => {
+  it('an exchanged ID token is refused after ten seconds, also with another encoding of its signature', async () => {
     const token = await sign(good())
     await identity.verify(token)
-    // An answer that was lost on the way is asked for again at once.
+    // A client whose response was lost repeats the exchange immediately.
     await identity.verify(token)
     laterMs = 11_000
     const { code, cause } = await refusal(token)
     assert.equal(code, 401)
     assert.match(String(cause), /was already used/)
     const [header, payload, signature = ''] = token.split('.')
-    // The last letter of 64 bytes carries two bits that mean nothing.
+    // The last letter of 64 encoded bytes has two bits that decoders ignore.
     const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
     const same = letters[letters.indexOf(signature.slice(-1)) ^ 1]
     assert.equal((await refusal(`${header}.${payload}.${signature.slice(0, -1)}${same}`)).code, 401)
     laterMs = 0
   })
 
-  it('an ID token that was exchanged may be sent again when the provider was down', async () => {
+  it('an ID token whose exchange failed because the provider was down can be exchanged again', async () => {
     const token = await sign({ ...good(), email: undefined })
     userinfo = () => ({ status: 503 })
     assert.equal((await refusal(token, 'access')).code, 503)
@@ -190,7 +189,7 @@ describe('ID token that was exchanged', () => {
     assert.equal((await identity.verify(token, 'access')).name, 'ada@example.com')
   })
 
-  it('an ID token that was exchanged is known to another server, too', async () => {
+  it('an exchanged ID token is refused by other servers, too', async () => {
     await using other = await openCollections(store)
     const [one, two] = [createUsedTokens(collections.used), createUsedTokens(other.used)]
     const [untilMs, nowMs] = [100_000, 0]
@@ -206,24 +205,24 @@ describe('userinfo', () => {
   const bare = () => sign({ ...good(), email: undefined })
   const about = { sub: 's', email: 'Grace@Example.com', groups: ['root'] }
 
-  it('userinfo adds what the ID token lacks, to the holder of the access token', async () => {
+  it('userinfo adds claims that the ID token lacks', async () => {
     userinfo = (authorization) => (authorization === 'Bearer access' ? { body: about } : { status: 401 })
     assert.deepEqual(await identity.verify(await bare(), 'access'), {
       kind: 'user',
       name: 'grace@example.com',
       admin: true,
     })
-    // The ID token's own word goes first.
+    // Claims of the ID token take precedence.
     assert.deepEqual(await identity.verify(await sign(good()), 'access'), {
       kind: 'user',
       name: 'ada@example.com',
       admin: true,
     })
-    // Without groups nobody is an administrator; that is no reason to shut them out.
+    // Without groups a user is no administrator, but may log in.
     assert.equal((await identity.verify(await sign(good()), 'another')).admin, false)
   })
 
-  it('userinfo is not asked when the ID token has all, nor for a token that is not good', async () => {
+  it('userinfo is not read for complete or invalid ID tokens', async () => {
     await identity.verify(await sign({ ...good(), groups: [] }), 'access')
     await refusal(await sign({ ...good(), exp: now() - 100 }), 'access')
     assert.ok(!asked.includes('/userinfo'))
@@ -260,7 +259,7 @@ describe('userinfo', () => {
 })
 
 describe('provider', () => {
-  it('the provider is asked once for many tokens, and not at all for what cannot be good', async () => {
+  it('keys are fetched once for many tokens, and never for malformed ones', async () => {
     for (const bad of ['x', new UnsecuredJWT(good()).encode(), await sign({ ...good(), iss: 'https://evil.example' })])
       await refusal(bad)
     assert.deepEqual(asked, [])
@@ -271,7 +270,7 @@ describe('provider', () => {
     assert.equal(asked.length, 4)
   })
 
-  it('the provider is asked again for a new key, but not more than every half minute', async () => {
+  it('keys are fetched again for an unknown key, at most every 30 s', async () => {
     await identity.verify(await sign(good()))
     const fresh = await sign(good(), { kid: 'two' }, others.privateKey)
     for (let index = 0; index < 10; index++) assert.equal((await refusal(fresh)).code, 401)
@@ -283,14 +282,14 @@ describe('provider', () => {
     assert.equal(asked.length, 4)
   })
 
-  it('the provider may be down for a day when its keys are known; otherwise nobody can log in, and it is said why', async () => {
+  it('cached keys are used for a day while the provider is down; without them the login fails with the reason', async () => {
     broken = true
     const token = await sign(good())
     for (let index = 0; index < 5; index++) {
       const error = await refusal(token)
       assert.equal(error.code, 503)
       assert.match(error.message, /The identity provider http.* does not answer: .*answered 500/)
-      assert.match(error.options.hint ?? '', /existing tokens keep working/)
+      assert.match(error.options.hint ?? '', /existing logins and tokens keep working/)
     }
     assert.equal(asked.length, 1)
     broken = false
@@ -303,7 +302,7 @@ describe('provider', () => {
     assert.equal((await refusal(await sign(good()))).code, 503)
   })
 
-  it('a provider that calls itself by another name is not the one', async () => {
+  it('a provider with another issuer is refused', async () => {
     const twin = remoteKeys(`${issuer}/twin`)
     await assert.rejects(async () => twin.getKey({ alg: 'ES256' }, { payload: '', signature: '' }), /its issuer is/)
   })

@@ -1,6 +1,5 @@
-// Who a user is, by the word of an identity provider: its ID token is checked here and becomes a user of ours. What the
-// token leaves out (with a code, e-mail and groups are usually at userinfo alone) the provider is asked for.
-// What provider it is does not matter: an organisation's own, or the built-in one (provider/issuer.ts).
+// Verifies ID tokens and maps them to users, for the built-in provider (provider/issuer.ts) and any other. Claims that the
+// token lacks are read from userinfo; with the code flow, email and groups are often only there.
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose'
 import { ApiError } from '../../api/errors.ts'
 import type { Clock } from '../../platform/clock.ts'
@@ -8,17 +7,17 @@ import { userNameOf } from '../../rules/names.ts'
 import { isCanonicalToken } from '../canonical-token.ts'
 import type { User } from '../principal.ts'
 import { skewSeconds } from '../tokens.ts'
-import { ProviderUnavailable } from './provider-fetch.ts'
+import { ProviderUnavailable, providerError } from './provider-fetch.ts'
 import type { ProviderKeys } from './provider-keys.ts'
 import type { UsedTokens } from './used-tokens.ts'
 
 export interface LoginIdentity {
-  /** The provider's address; with the built-in provider known once the service listens. */
+  /** The provider's URL. That of the built-in provider is known once the service listens. */
   readonly issuer: string
   readonly clientId: string
   /**
-   * Throws Unauthorized, with one message, for every bad token, and the reason, for the log, as its cause;
-   * ServiceUnavailable when the provider is down. Each ID token is good for one user.
+   * An ID token can be used once. Throws Unauthorized with the same message for every invalid token and with the reason as
+   * cause, for the log. Throws ServiceUnavailable if the provider does not respond.
    */
   verify(idToken: string, accessToken?: string): Promise<User>
 }
@@ -26,22 +25,21 @@ export interface LoginIdentity {
 interface IdentityOptions {
   readonly issuer: () => string
   readonly clientId: string
-  /** Under which other names the provider knows us. */
+  /** Other client IDs of this service at the provider. */
   readonly otherClientIds?: readonly string[]
   readonly emailClaim: string
   readonly groupsClaim: string
   readonly adminGroups: readonly string[]
   readonly keys: ProviderKeys
   readonly clock: Clock
-  /** Which tokens were exchanged. */
   readonly used: UsedTokens
-  /** The built-in provider's subjects → uid of the user, undefined when there is none any more. */
+  /** Only for the built-in provider: the uid of a subject, or undefined if the user was deleted. */
   readonly uidOf?: (subject: string) => string | undefined
 }
 
-/** Signatures that only the provider can make. Never `none`, never a shared secret. */
+/** Asymmetric algorithms only: neither `none` nor a shared secret. */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
-/** Clients exchange a token as soon as they have it: an older one was found somewhere. */
+/** Clients exchange a token as soon as they have it, so an older one may have been stolen. */
 const maxAgeSeconds = 600
 
 const unauthorized = (cause: unknown): ApiError =>
@@ -50,8 +48,8 @@ const unauthorized = (cause: unknown): ApiError =>
     cause,
   })
 
-/** Why there is no user: for whoever connects a provider. Names claims, never their values. */
-class Refused extends Error {
+/** Why a token is invalid, for the administrator who configures the provider. Names claims, never their values. */
+class InvalidToken extends Error {
   override readonly name = 'Refused'
 }
 
@@ -59,7 +57,7 @@ export function createIdentity(options: IdentityOptions): LoginIdentity {
   const { clientId, keys, used, clock } = options
 
   const claimsOf = async (idToken: string): Promise<JWTPayload> => {
-    // What cannot be good is refused before the provider is asked for anything.
+    // Checked before any request to the provider.
     checkForm(idToken, options)
     const { payload } = await jwtVerify(idToken, keys.getKey, {
       algorithms,
@@ -77,9 +75,9 @@ export function createIdentity(options: IdentityOptions): LoginIdentity {
     const claims = await claimsOf(idToken)
     const endSeconds = Math.min(claims.exp ?? 0, (claims.iat ?? 0) + maxAgeSeconds) + skewSeconds + 1
     if (!(await used.take(idToken, endSeconds * 1_000, clock.now().getTime())))
-      throw new Refused('the ID token was already used')
+      throw new InvalidToken('the ID token was already used')
     try {
-      return userOf(claims, await moreAbout(claims, accessToken, options), options)
+      return userOf(claims, await userinfoClaims(claims, accessToken, options), options)
     } catch (error) {
       await used.giveBack(idToken)
       throw error
@@ -95,8 +93,8 @@ export function createIdentity(options: IdentityOptions): LoginIdentity {
       try {
         return await verified(idToken, accessToken)
       } catch (error) {
-        if (error instanceof ProviderUnavailable) throw unavailable(options.issuer(), error)
-        if ([errors.JOSEError, TypeError, Refused].some((kind) => error instanceof kind)) throw unauthorized(error)
+        if (error instanceof ProviderUnavailable) throw providerError(options.issuer(), error.message, error)
+        if ([errors.JOSEError, TypeError, InvalidToken].some((kind) => error instanceof kind)) throw unauthorized(error)
         throw error
       }
     },
@@ -104,23 +102,23 @@ export function createIdentity(options: IdentityOptions): LoginIdentity {
 }
 
 function checkForm(idToken: string, { issuer, clientId, otherClientIds = [] }: IdentityOptions): void {
-  if (!isCanonicalToken(idToken)) throw new Refused('it is not in base64url as signers write it')
+  if (!isCanonicalToken(idToken)) throw new InvalidToken('it is not in base64url as signers write it')
   const { alg, typ } = decodeProtectedHeader(idToken)
   const { iss, aud, azp } = decodeJwt(idToken)
   const audiences = [aud].flat()
   const isOurs = [clientId, ...otherClientIds].some(
     (id) => audiences.includes(id) && (azp === undefined ? audiences.length === 1 : azp === id),
   )
-  if (!algorithms.includes(alg ?? '')) throw new Refused('its "alg" is not an asymmetric algorithm')
-  if (typ !== undefined && typ.toUpperCase() !== 'JWT') throw new Refused('its "typ" is not that of an ID token')
-  if (iss !== issuer()) throw new Refused('its "iss" is not the configured issuer')
-  if (!isOurs) throw new Refused('its "aud" or "azp" is not the configured client ID')
+  if (!algorithms.includes(alg ?? '')) throw new InvalidToken('its "alg" is not an asymmetric algorithm')
+  if (typ !== undefined && typ.toUpperCase() !== 'JWT') throw new InvalidToken('its "typ" is not that of an ID token')
+  if (iss !== issuer()) throw new InvalidToken('its "iss" is not the configured issuer')
+  if (!isOurs) throw new InvalidToken('its "aud" or "azp" is not the configured client ID')
 }
 
 type Claims = Readonly<Record<string, unknown>>
 
-/** What userinfo says, when the ID token alone does not tell all; a text when that cannot be had. */
-async function moreAbout(
+/** Reads the claims of userinfo if the ID token lacks some. Returns a text if they cannot be read. */
+async function userinfoClaims(
   claims: JWTPayload,
   accessToken: string | undefined,
   { emailClaim, groupsClaim, keys }: IdentityOptions,
@@ -130,7 +128,7 @@ async function moreAbout(
   if (accessToken === undefined) return 'the client sent no access token for userinfo'
   const more = await keys.userinfo(accessToken)
   if (typeof more !== 'string' && more.sub !== claims.sub)
-    throw new Refused('userinfo’s "sub" is not that of the ID token')
+    throw new InvalidToken('userinfo’s "sub" is not that of the ID token')
   return more
 }
 
@@ -140,23 +138,16 @@ function userOf(claims: Claims, more: Claims | string, options: IdentityOptions)
   const email = claims[emailClaim] ?? others[emailClaim]
   if (email === undefined) {
     const why = typeof more === 'string' ? `: ${more}` : ', nor does userinfo'
-    throw new Refused(`the ID token has no claim "${emailClaim}"${why}`)
+    throw new InvalidToken(`the ID token has no claim "${emailClaim}"${why}`)
   }
   if ([claims, others].some((each) => each.email_verified === false || each.email_verified === 'false'))
-    throw new Refused('"email_verified" is false')
+    throw new InvalidToken('"email_verified" is false')
   const name = typeof email === 'string' ? userNameOf(email) : undefined
-  if (name === undefined) throw new Refused(`the claim "${emailClaim}" is not an email address`)
+  if (name === undefined) throw new InvalidToken(`the claim "${emailClaim}" is not an email address`)
   const groups = [claims[groupsClaim] ?? others[groupsClaim]].flat()
   const user: User = { kind: 'user', name, admin: adminGroups.some((group) => groups.includes(group)) }
   if (!uidOf) return user
   const uid = uidOf(String(claims.sub))
-  if (uid === undefined) throw new Refused('the user in "sub" no longer exists')
+  if (uid === undefined) throw new InvalidToken('the user in "sub" no longer exists')
   return { ...user, uid }
 }
-
-const unavailable = (issuer: string, cause: ProviderUnavailable): ApiError =>
-  new ApiError('ServiceUnavailable', `The identity provider ${issuer} does not answer: ${cause.message}`, {
-    hint: 'Try again when the provider answers; existing tokens keep working',
-    retryAfterSeconds: 5,
-    cause,
-  })

@@ -1,12 +1,13 @@
-// Requests to an identity provider: JSON, within seconds, of bounded length, without redirects.
+// Requests to an identity provider, for JSON of limited length and without redirects.
+import { ApiError } from '../../api/errors.ts'
 import { createHttpClient, type HttpRequest, readAll } from '../../platform/http.ts'
 
-/** The provider does not answer, or not as a provider does. */
+/** The provider does not respond, or sends invalid data. */
 export class ProviderUnavailable extends Error {
   override readonly name = 'ProviderUnavailable'
 }
 
-/** It answered, but not with 200. */
+/** The provider responded with another status than 200. */
 export class ProviderAnswered extends Error {
   override readonly name = 'ProviderAnswered'
   readonly status: number
@@ -21,7 +22,7 @@ const timeoutMs = 5_000
 const maxBytes = 1_048_576
 const client = createHttpClient({ idleMs: timeoutMs, maxSockets: 4 })
 
-/** A request to the provider. A redirect is an error: it could lead credentials elsewhere. */
+/** Fails on a redirect, which could send credentials to another host. */
 export async function sendToProvider(
   url: string,
   request: Pick<HttpRequest, 'method' | 'headers' | 'authorization' | 'body'>,
@@ -41,7 +42,7 @@ export async function fetchJson(url: string, authorization?: string): Promise<Re
   return body as Record<string, unknown>
 }
 
-/** The parser's own message would quote what was sent. */
+/** Returns undefined for invalid JSON, because the parser's message would quote the response. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -50,14 +51,29 @@ function parsed(text: string): unknown {
   }
 }
 
-/** An address that the discovery document names: reached over no plainer way than the issuer's own. */
-export function placeIn(about: Record<string, unknown>, field: string, issuer: string): string | undefined {
-  const text = about[field]
-  const place = typeof text === 'string' && URL.canParse(text) ? new URL(text) : undefined
-  return place && (place.protocol === 'https:' || place.protocol === new URL(issuer).protocol) ? place.href : undefined
+/** Reads the discovery document. */
+export async function discover(issuer: string): Promise<Record<string, unknown>> {
+  const document = await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
+  if (document.issuer === issuer) return document
+  throw new Error(`its issuer is ${JSON.stringify(document.issuer)}, not ${issuer}`)
+}
+
+/** A URL of the discovery document; undefined if it is less secure than that of the issuer. */
+export function endpointIn(document: Record<string, unknown>, field: string, issuer: string): string | undefined {
+  const text = document[field]
+  const url = typeof text === 'string' ? URL.parse(text) : null
+  return url && (url.protocol === 'https:' || url.protocol === new URL(issuer).protocol) ? url.href : undefined
 }
 
 export function unavailable(error: unknown): ProviderUnavailable {
   const { message, code } = error as NodeJS.ErrnoException
   return new ProviderUnavailable(code ? `${message} (${code})` : message, { cause: error })
 }
+
+/** The error for users while the provider does not respond. */
+export const providerError = (issuer: string, problem: string, cause?: unknown): ApiError =>
+  new ApiError('ServiceUnavailable', `The identity provider ${issuer} does not answer: ${problem}`, {
+    hint: 'Try again when the provider answers; existing logins and tokens keep working',
+    retryAfterSeconds: 5,
+    cause,
+  })

@@ -1,12 +1,18 @@
-// The public keys of a foreign identity provider, by its discovery document. Kept for a while, fetched again when a
-// token names a key that is not known, and never more often than every half minute, whatever tokens arrive. The same
-// document says where the provider tells more about a user.
+// The public keys of an identity provider, from its discovery document. They are cached and fetched again when a token
+// names an unknown key, but at most every 30 s, whatever tokens arrive. The document also names the userinfo endpoint.
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
-import { fetchJson, ProviderAnswered, type ProviderUnavailable, placeIn, unavailable } from './provider-fetch.ts'
+import {
+  discover,
+  endpointIn,
+  fetchJson,
+  ProviderAnswered,
+  type ProviderUnavailable,
+  unavailable,
+} from './provider-fetch.ts'
 
 export interface ProviderKeys {
   readonly getKey: JWTVerifyGetKey
-  /** What the provider tells the holder of an access token about its user; a text when it refuses to, or cannot. */
+  /** Returns the claims of userinfo, or a text if the provider refuses them or has none. */
   readonly userinfo?: (accessToken: string) => Promise<Readonly<Record<string, unknown>> | string>
 }
 
@@ -16,7 +22,7 @@ interface ProviderKeysOptions {
 }
 
 const freshMs = 10 * 60_000
-/** A provider that is down does not stop logins that the known keys can judge, for so long. */
+/** While the provider does not respond, cached keys are used for up to this time. */
 const staleMs = 24 * 3_600_000
 const pauseMs = 30_000
 const pauseAfterFailureMs = 5_000
@@ -27,10 +33,10 @@ export function remoteKeys(issuer: string, options: ProviderKeysOptions = {}): P
     | { readonly find: JWTVerifyGetKey; readonly atMs: number; readonly userinfo: string | undefined }
     | undefined
   let lastTry: { readonly atMs: number; readonly problem: ProviderUnavailable | undefined } | undefined
-  let underWay: Promise<void> | undefined
+  let fetching: Promise<void> | undefined
 
   const refresh = (): Promise<void> => {
-    underWay ??= fetchKeys(issuer)
+    fetching ??= fetchKeys(issuer)
       .then(
         ({ keys, userinfo }) => {
           known = { find: createLocalJWKSet(keys), atMs: nowMs(), userinfo }
@@ -43,13 +49,13 @@ export function remoteKeys(issuer: string, options: ProviderKeysOptions = {}): P
         },
       )
       .finally(() => {
-        underWay = undefined
+        fetching = undefined
       })
-    return underWay
+    return fetching
   }
   const sinceTry = (): number => (lastTry ? nowMs() - lastTry.atMs : Number.POSITIVE_INFINITY)
 
-  /** The keys, new enough, or older ones while the provider is down. */
+  /** Returns older keys while the provider does not respond. */
   const current = async (): Promise<JWTVerifyGetKey> => {
     const ageMs = known ? nowMs() - known.atMs : Number.POSITIVE_INFINITY
     if (known && ageMs < freshMs) return known.find
@@ -90,18 +96,12 @@ export function remoteKeys(issuer: string, options: ProviderKeysOptions = {}): P
   }
 }
 
-interface Found {
-  readonly keys: JSONWebKeySet
-  readonly userinfo: string | undefined
-}
-
-async function fetchKeys(issuer: string): Promise<Found> {
-  const about = await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
-  if (about.issuer !== issuer) throw new Error(`its issuer is ${JSON.stringify(about.issuer)}, not ${issuer}`)
-  // Keys that come over a plainer way than the issuer's own address prove nothing.
-  const place = placeIn(about, 'jwks_uri', issuer)
-  if (!place) throw new Error('its discovery document has no usable jwks_uri')
-  const keys = await fetchJson(place)
+async function fetchKeys(issuer: string): Promise<{ keys: JSONWebKeySet; userinfo: string | undefined }> {
+  const document = await discover(issuer)
+  // Keys from a less secure address than that of the issuer prove nothing.
+  const url = endpointIn(document, 'jwks_uri', issuer)
+  if (!url) throw new Error('its discovery document has no usable jwks_uri')
+  const keys = await fetchJson(url)
   if (!Array.isArray(keys.keys)) throw new Error('its key set is not a JSON Web Key Set')
-  return { keys: keys as unknown as JSONWebKeySet, userinfo: placeIn(about, 'userinfo_endpoint', issuer) }
+  return { keys: keys as unknown as JSONWebKeySet, userinfo: endpointIn(document, 'userinfo_endpoint', issuer) }
 }

@@ -1,15 +1,15 @@
-// ID tokens that were exchanged: each is good for one login. Kept by hash until they run out, in the store: whichever
-// server a token comes to, and after every restart. For a few seconds it may come again: an answer was lost, or the
-// provider issued two within a second, which are then the same.
+// Exchanged ID tokens, each of which is valid for one login. Their hashes are in the store until the tokens expire, so that
+// this holds on every server and after restarts. For a few seconds a token may be used again, because a response may be lost,
+// and because a provider may issue two identical tokens within a second.
 import { createHash } from 'node:crypto'
 import type { Collection } from '../../store/collection.ts'
 import type { UsedRecord } from '../../store/records/server-records.ts'
 import { ignoreLost, isFault } from '../../store/store.ts'
 
 export interface UsedTokens {
-  /** False when it was taken before. */
+  /** Returns false if the token was used before. */
   take(idToken: string, untilMs: number, nowMs: number): Promise<boolean>
-  /** It brought nothing after all: it may be tried again. */
+  /** Allows another use after a login that failed. */
   giveBack(idToken: string): Promise<void>
 }
 
@@ -36,7 +36,7 @@ export function createUsedTokens(used: Collection<UsedRecord>): UsedTokens {
   }
 }
 
-/** Without the signature, which can be written in several ways. */
+/** A hash of the token without its signature, which has several valid encodings. */
 const keyOf = (idToken: string): string =>
   createHash('sha256')
     .update(idToken.slice(0, idToken.lastIndexOf('.')))

@@ -1,5 +1,5 @@
-// The built-in provider's own secrets: the key that signs ID tokens, the keys of its cookies, and the one that turns
-// ids into names in the store. One sealed record, so that every server of a cluster shares them.
+// The secrets of the built-in provider: the key that signs ID tokens, the keys of its cookies, and the key that hashes ids
+// for the store. They are in one sealed record, which all servers of a cluster share.
 import { createHmac, generateKeyPairSync, randomBytes } from 'node:crypto'
 import type { JWK } from 'jose'
 import { type Clock, timestamp } from '../../platform/clock.ts'
@@ -9,15 +9,15 @@ import { isFault } from '../../store/store.ts'
 import type { Secrets } from '../secrets.ts'
 
 export interface IssuerKeys {
-  /** Private. */
+  /** The private key. */
   readonly signing: JWK
   readonly publicKey: JWK
   readonly cookies: readonly string[]
-  /** An id as it may stand in the store: neither the id nor a short code can be found from it. */
+  /** Hashes an id for the store with a secret key, so that not even a short code can be guessed from it. */
   hide(kind: string, id: string): string
 }
 
-interface Kept {
+interface StoredKeys {
   readonly signing: JWK
   readonly cookies: readonly string[]
   readonly hiding: string
@@ -25,7 +25,7 @@ interface Kept {
 
 const name = 'current'
 
-/** Loads the keys, making them where there are none. */
+/** Loads the keys, and creates them if there are none. */
 export async function loadIssuerKeys(
   collection: Collection<IssuerKeysRecord>,
   secrets: Secrets,
@@ -34,7 +34,7 @@ export async function loadIssuerKeys(
   if (!collection.get('', name)) await makeKeys(collection, secrets, clock)
   const entry = collection.get('', name)
   if (!entry) throw new Error('there are no issuer keys although they were just made')
-  const { signing, cookies, hiding } = JSON.parse(secrets.open(entry.key, entry.value)) as Kept
+  const { signing, cookies, hiding } = JSON.parse(secrets.open(entry.key, entry.value)) as StoredKeys
   const { d: _, ...publicKey } = signing
   return {
     signing,
@@ -50,7 +50,7 @@ export async function loadIssuerKeys(
 async function makeKeys(collection: Collection<IssuerKeysRecord>, secrets: Secrets, clock: Clock): Promise<void> {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const about = { kid: randomBytes(8).toString('hex'), alg: 'ES256', use: 'sig' }
-  const kept: Kept = {
+  const kept: StoredKeys = {
     signing: { ...privateKey.export({ format: 'jwk' }), ...about },
     cookies: [randomBytes(32).toString('base64url')],
     hiding: randomBytes(32).toString('base64url'),
@@ -60,7 +60,7 @@ async function makeKeys(collection: Collection<IssuerKeysRecord>, secrets: Secre
     const key = collection.key('', name)
     await secrets.sealing((protect) => collection.create('', name, protect(key, fields, JSON.stringify(kept))))
   } catch (error) {
-    // Another server made them first.
+    // Another server was first.
     if (!isFault(error, 'AlreadyExists')) throw error
   }
 }

@@ -1,5 +1,4 @@
-// The built-in provider as an HTTP client meets it: PKCE, redirects, one-time codes, rotation of refresh tokens, and
-// what of all this stands in the store.
+// The built-in provider over HTTP: PKCE, redirects, one-time codes, rotation of refresh tokens, and what is in the store.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
@@ -53,7 +52,6 @@ before(async () => {
     log: createLog('debug', (line) => log.push(line)),
   })
   server = createServer((request, response) => {
-    // Of many requests at once each has its own.
     const from = request.headers['x-test-address']
     void issuer.handle(request, response, typeof from === 'string' ? from : address)
   })
@@ -88,7 +86,7 @@ const authorize = (changes: Record<string, string | undefined> = {}, cookies: re
 const cookiesOf = (response: Response): string[] =>
   response.headers.getSetCookie().map((text) => text.split(';')[0] ?? '')
 
-/** Goes through the form as a browser does; the address that the browser is sent back to. */
+/** Submits the login form like a browser. Returns the address of the final redirect. */
 async function login(given = password): Promise<URL> {
   const start = await authorize()
   const cookies = cookiesOf(start)
@@ -117,7 +115,7 @@ const exchange = (code: string, codeVerifier = verifier) =>
 const refresh = (refreshToken: string) => token({ grant_type: 'refresh_token', refresh_token: refreshToken })
 
 describe('built-in provider', () => {
-  it('the built-in provider says who somebody is in an ID token that lives minutes', async () => {
+  it('the built-in provider issues ID tokens that are valid for minutes', async () => {
     const back = await login()
     assert.equal(back.origin + back.pathname, redirectUri)
     assert.equal(back.searchParams.get('state'), 'a-state')
@@ -129,7 +127,7 @@ describe('built-in provider', () => {
     assert.ok(Number(claims.exp) - Number(claims.iat) <= 300)
   })
 
-  it('the built-in provider takes a code once: the second use ends what the first brought', async () => {
+  it('the built-in provider accepts a code once, and a second use revokes the tokens of the first', async () => {
     const code = (await login()).searchParams.get('code') ?? ''
     const first = await exchange(code)
     assert.equal(first.status, 200)
@@ -137,12 +135,12 @@ describe('built-in provider', () => {
     assert.equal((await refresh(first.body.refresh_token)).body.error, 'invalid_grant')
   })
 
-  it('the built-in provider takes a code only from who asked for it', async () => {
+  it('the built-in provider accepts a code only with its code verifier', async () => {
     const code = (await login()).searchParams.get('code') ?? ''
     assert.equal((await exchange(code, randomBytes(32).toString('base64url'))).body.error, 'invalid_grant')
   })
 
-  it('the built-in provider takes a refresh token once, also of two at once: the second use ends the login', async () => {
+  it('the built-in provider accepts a refresh token once, also of concurrent uses; the second use ends the login', async () => {
     const { body } = await exchange((await login()).searchParams.get('code') ?? '')
     const both = await Promise.all([refresh(body.refresh_token), refresh(body.refresh_token)])
     assert.equal(both.filter(({ status }) => status === 200).length, 1)
@@ -152,7 +150,7 @@ describe('built-in provider', () => {
     assert.equal((await refresh(next)).status, 400)
   })
 
-  it('the built-in provider sends nobody elsewhere, and nobody without PKCE', async () => {
+  it('the built-in provider refuses other redirect addresses, and requests without PKCE', async () => {
     for (const redirect of [
       'https://evil.example/callback',
       'http://127.0.0.1.evil.example/callback',
@@ -181,7 +179,7 @@ describe('built-in provider', () => {
     assert.match(unknown.headers.get('content-security-policy') ?? '', /default-src 'none'/)
   })
 
-  it('the built-in provider makes its addresses from its own name, whatever a caller claims', async () => {
+  it('the built-in provider builds its addresses from its issuer and ignores forwarded headers', async () => {
     const headers = { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https', 'x-forwarded-for': '9.9.9.9' }
     const response = await fetch(`${base}/oidc/device/auth`, {
       method: 'POST',
@@ -194,7 +192,7 @@ describe('built-in provider', () => {
     assert.ok(!about.includes('evil'))
   })
 
-  it('the built-in provider answers nonsense without a fault', async () => {
+  it('the built-in provider refuses malformed requests without an internal error', async () => {
     for (const [method, url] of [
       ['GET', '/oidc/'],
       ['GET', '/oidc/nothing'],
@@ -227,7 +225,7 @@ describe('built-in provider', () => {
     )
   })
 
-  it('the built-in provider asks for the password again when the client says so, whoever the browser remembers', async () => {
+  it('the built-in provider requires the password if the client requests a login, despite a session', async () => {
     const start = await authorize()
     const headers = { cookie: cookiesOf(start).join('; ') }
     const body = new URLSearchParams({ email: 'ada@example.com', password })
@@ -241,7 +239,7 @@ describe('built-in provider', () => {
     assert.match(asked, /\/oidc\/login\//)
   })
 
-  it('the built-in provider answers at once when more passwords come than it can check, and a right one soon after', async () => {
+  it('the built-in provider refuses excess password checks immediately, and accepts a right one soon after', async () => {
     const start = await authorize()
     const cookie = cookiesOf(start).join('; ')
     const form = new URL(start.headers.get('location') ?? '', base)
@@ -261,11 +259,11 @@ describe('built-in provider', () => {
     await login()
   })
 
-  it('the built-in provider makes an address wait that guesses codes of devices', async () => {
+  it('the built-in provider delays an address that guesses device codes', async () => {
     address = '10.1.0.1'
     const page = await fetch(`${base}/oidc/device`)
     const headers = { cookie: cookiesOf(page).join('; ') }
-    // Every page has a secret of its own.
+    // Every page has another secret.
     let text = await page.text()
     const guess = async (code: string) => {
       const xsrf = /name="xsrf" value="([^"]+)"/.exec(text)?.[1] ?? ''
@@ -278,7 +276,7 @@ describe('built-in provider', () => {
       assert.notEqual(await guess(`BBBB-BBB${'BCDFGHJKLM'[index % 10]}`), 429)
       assert.match(text, /Code not found/)
     }
-    // From now on each has to wait twice as long as the one before, also where a guess takes a second by itself.
+    // From now on each attempt waits twice as long as the previous one, even if an attempt takes a second.
     let last = text
     let status = await guess('BBBB-BBBB')
     for (let more = 0; status !== 429 && more < 5; more++) {
@@ -294,7 +292,7 @@ describe('built-in provider', () => {
     address = '127.0.0.1'
   })
 
-  it('the built-in provider begins no more logins than it has room for; those who are logged in go on', async () => {
+  it('the built-in provider limits logins in progress, without affecting existing ones', async () => {
     const { body } = await exchange((await login()).searchParams.get('code') ?? '')
     maxPending = collections.logins.list().filter(({ value }) => value.model !== 'RefreshToken').length
     const device = () =>
@@ -317,14 +315,14 @@ describe('built-in provider', () => {
     assert.equal((await refresh(body.refresh_token)).status, 200)
   })
 
-  it('the built-in provider keeps nothing that logs anybody in where others can read it, and forgets what has run out', async () => {
+  it('the built-in provider stores no usable secret in plain text, and expired records are deleted', async () => {
     const code = (await login()).searchParams.get('code') ?? ''
     const { body } = await exchange(code)
     const kept = JSON.stringify(collections.logins.list())
     assert.ok(collections.logins.list().some(({ value }) => value.model === 'RefreshToken'))
     for (const secret of [code, body.refresh_token, body.access_token, 'ada@example.com', password])
       assert.ok(!kept.includes(secret))
-    // Codes of earlier tests may run out on the way.
+    // Codes of earlier tests may expire in between.
     const lasting = collections.logins.list().filter(({ value }) => Date.parse(value.expiresAt) > Date.now() + 120_000)
     await sweep()
     const left = new Set(collections.logins.list().map(({ key }) => key))

@@ -1,6 +1,6 @@
-// What the built-in provider remembers, kept in our store. The values that it hands out (codes, refresh tokens, session
-// cookies) are the ids of its records: here they are hashed, and everything else is sealed, so that the data folder
-// holds nothing that logs anybody in. `controllers/expire-logins.ts` sweeps what has run out.
+// The storage of the built-in provider. Codes, refresh tokens and session cookies are the ids of its records. Ids are hashed
+// and the rest is sealed, so that the data folder has nothing that could be used to log in. `controllers/expire-records.ts`
+// deletes expired records.
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Collection } from '../../store/collection.ts'
@@ -15,18 +15,18 @@ export interface LoginStorage {
   readonly secrets: Secrets
   readonly keys: Pick<IssuerKeys, 'hide'>
   readonly clock: Clock
-  /** Logins under way at once. */
+  /** The limit for concurrent logins in progress. */
   readonly maxPending?: number
 }
 
-/** Sessions are also found by uid, device codes by the code that a person types. */
+/** Sessions are also found by uid, and device codes by the code that the user types. */
 const otherIds = { Session: 'uid', DeviceCode: 'userCode' } as const
 
-/** What a login leaves behind when it is done. Everything else is a login under way, which anybody can begin. */
+/** Records of finished logins. All others belong to logins in progress, which can be begun without authentication. */
 const lasting: ReadonlySet<string> = new Set(['RefreshToken', 'Grant', 'Session'])
 const maxPending = 10_000
 
-/** So many begun and not ended are nobody's logins: there is no room for more until some run out. */
+/** Refuses new logins while too many are in progress, so that unauthenticated requests cannot fill the store. */
 function checkRoom(model: string, logins: Collection<LoginRecord>, max: number): void {
   if (lasting.has(model) || logins.list().length < max) return
   if (logins.list().filter(({ value }) => !lasting.has(value.model)).length < max) return
@@ -48,13 +48,12 @@ export function createLoginAdapter(model: string, storage: LoginStorage): Adapte
     try {
       return JSON.parse(secrets.open(entry.key, entry.value)) as AdapterPayload
     } catch (error) {
-      // Altered on disk: as good as not there.
+      // An altered record counts as missing.
       if (error instanceof SealError) return undefined
       throw error
     }
   }
 
-  /** Seals a payload and has it written. */
   const write = <T>(
     name: string,
     payload: AdapterPayload,
@@ -99,7 +98,7 @@ export function createLoginAdapter(model: string, storage: LoginStorage): Adapte
       const payload = open(entry)
       if (!entry || !payload || payload.consumed) throw usedAlready()
       const consumed = { ...payload, consumed: Math.floor(clock.now().getTime() / 1_000) }
-      // Compare-and-set: of two that come at once, one gets it.
+      // Of concurrent requests with the same code, only one wins the compare-and-set.
       await write(nameOf(id), consumed, entry.value.expiresAt, (seal) => logins.update(entry, seal())).catch(
         (error: unknown) => {
           throw isFault(error, 'Conflict') || isFault(error, 'NotFound') ? usedAlready() : error

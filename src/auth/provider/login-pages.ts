@@ -1,7 +1,7 @@
-// The pages of the built-in provider: HTML that needs no script, with one stylesheet and a policy that allows nothing
-// else. Everything that comes from outside is escaped by `html`.
+// The pages of the built-in provider: HTML without scripts, with one stylesheet and a matching content security policy. The
+// tag `html` escapes all values.
 
-/** Text that is HTML already. */
+/** Escaped HTML. */
 class Html {
   readonly text: string
   constructor(text: string) {
@@ -29,7 +29,7 @@ function textOf(part: Part): string {
 }
 
 export const styleName = 'style.css'
-/** A form may lead on to the command line that waits on this machine, and nowhere else. */
+/** Forms may redirect only to this server, or to a command line that waits on the user's machine. */
 const pagePolicy =
   "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self' http://127.0.0.1:*; base-uri 'none'; frame-ancestors 'none'"
 
@@ -37,7 +37,7 @@ export const pageHeaders: Readonly<Record<string, string>> = {
   'content-security-policy': pagePolicy,
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
-  // Not `no-referrer`: browsers would send the form with `Origin: null`, which says nothing.
+  // With `no-referrer`, browsers would send the form with `Origin: null`, which cannot be checked.
   'referrer-policy': 'same-origin',
   'cache-control': 'no-store',
 }
@@ -136,7 +136,6 @@ export const deviceConfirmPage = ({ mount, action, secret, code, device }: Confi
 </form>`,
   )
 
-/** A page with a message only. */
 export const messagePage = (mount: string, title: string, text: string, more = ''): string =>
   page(
     title,

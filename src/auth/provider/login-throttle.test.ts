@@ -1,5 +1,5 @@
-// Wrong logins: how many are free, how the wait grows, what a right one forgives. Two servers count together, tries at once
-// are counted one by one, and nothing that was typed stands in a record.
+// Failed logins: how many are free, how the wait grows, and what a success resets. Two servers share the counts, concurrent
+// attempts are all counted, and records have no typed text.
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { afterEach, beforeEach, describe, it } from 'node:test'
@@ -17,7 +17,7 @@ const hide = (kind: string, id: string): string =>
 let store: Store
 let all: Collections[]
 let throttle: LoginThrottle
-/** The same in another server. */
+/** The throttle of another server. */
 let other: LoginThrottle
 beforeEach(async () => {
   clock.nowMs = Date.parse('2026-11-15T09:00:00Z')
@@ -39,7 +39,7 @@ async function tries(count: number, email: string, address: string): Promise<num
 }
 
 describe('throttle of wrong passwords', () => {
-  it('the throttle of wrong passwords lets five go, then doubles the wait up to a quarter of an hour', async () => {
+  it('the throttle of wrong passwords allows five, then doubles the wait up to 15 minutes', async () => {
     assert.deepEqual(await tries(6, 'a@b.c', '1'), [0, 0, 0, 0, 0, 1])
     const waits: number[] = []
     for (let index = 0; index < 12; index++) {
@@ -51,35 +51,35 @@ describe('throttle of wrong passwords', () => {
     assert.deepEqual(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900])
   })
 
-  it('the throttle of wrong passwords slows an address that tries many accounts, and nobody else', async () => {
+  it('the throttle of wrong passwords delays an address that tries many accounts, and no other', async () => {
     for (let index = 0; index < 20; index++) assert.equal(await throttle.begin(`u${index}@b.c`, 'evil'), 0)
     assert.equal(await throttle.begin('u99@b.c', 'evil'), 1)
     assert.equal(await throttle.begin('u99@b.c', 'good'), 0)
   })
 
-  it('the throttle of wrong passwords forgets an account’s wrong passwords with a right one, but not the address’s', async () => {
+  it('the throttle of wrong passwords resets the count of an account after a success, but not that of the address', async () => {
     await tries(5, 'a@b.c', 'home')
     await throttle.right('a@b.c', 'home')
     assert.deepEqual(await tries(5, 'a@b.c', 'other'), [0, 0, 0, 0, 0])
-    // A right one in between buys no guesses at others.
+    // A success in between allows no more guesses at other accounts.
     let guesses = 0
     for (; (await throttle.begin(`victim${guesses}@b.c`, 'evil')) === 0; guesses++)
       if ((await throttle.begin('own@b.c', 'evil')) === 0) await throttle.right('own@b.c', 'evil')
     assert.ok(guesses <= 20, String(guesses))
-    // Many people behind one address do not lock each other out.
+    // Many users behind one address do not lock each other out.
     for (let index = 0; index < 100; index++) {
       assert.equal(await throttle.begin(`p${index}@b.c`, 'office'), 0)
       await throttle.right(`p${index}@b.c`, 'office')
     }
   })
 
-  it('the throttle of wrong passwords forgets after an hour', async () => {
+  it('the throttle of wrong passwords resets after an hour', async () => {
     await tries(6, 'a@b.c', '1')
     clock.nowMs += 3_600_001
     assert.deepEqual(await tries(5, 'a@b.c', '1'), [0, 0, 0, 0, 0])
   })
 
-  it('the throttle of wrong passwords takes an IPv6 network for one address, and IPv4 in IPv6 for IPv4', async () => {
+  it('the throttle of wrong passwords counts an IPv6 network as one address, and mapped IPv4 as IPv4', async () => {
     for (let index = 0; index < 20; index++)
       assert.equal(await throttle.begin(`u${index}@b.c`, `2001:db8:0:1::${index.toString(16)}`), 0)
     assert.equal(await throttle.begin('x@b.c', '2001:db8:0:1:ffff::9'), 1)
@@ -89,7 +89,7 @@ describe('throttle of wrong passwords', () => {
     assert.equal(await throttle.begin('y@b.c', '192.0.2.2'), 0)
   })
 
-  it('the throttle of wrong passwords does not charge an account for tries that were not judged, but the address', async () => {
+  it('the throttle of wrong passwords counts attempts that were not checked for the address only', async () => {
     for (let index = 0; index < 20; index++) {
       assert.equal(await throttle.begin('a@b.c', 'evil'), 0)
       await throttle.unjudged('a@b.c')
@@ -98,7 +98,7 @@ describe('throttle of wrong passwords', () => {
     assert.deepEqual(await tries(5, 'a@b.c', 'home'), [0, 0, 0, 0, 0])
   })
 
-  it('the throttle of wrong passwords lets an address guess twenty codes, then makes it wait; right ones are free', async () => {
+  it('the throttle of wrong passwords allows twenty wrong codes per address; valid ones do not count', async () => {
     for (let index = 0; index < 50; index++) {
       assert.equal(await throttle.beginCode('2001:db8::1'), 0)
       await throttle.rightCode('2001:db8::1')
@@ -114,7 +114,7 @@ describe('throttle of wrong passwords', () => {
 })
 
 describe('throttle of two servers', () => {
-  it('the throttle of two servers counts together what two servers see, and forgives together', async () => {
+  it('the throttle of two servers shares counts and resets', async () => {
     const waits: number[] = []
     for (let index = 0; index < 6; index++)
       waits.push(await (index % 2 === 0 ? throttle : other).begin('secret-typed-here@b.c', '10.0.0.1'))
@@ -129,7 +129,7 @@ describe('throttle of two servers', () => {
     assert.equal(await other.begin('secret-typed-here@b.c', '10.0.0.1'), 0)
   })
 
-  it('the throttle of two servers lets no more than the free ones through when they come at once, to both', async () => {
+  it('the throttle of two servers allows no more than the free attempts if they are concurrent', async () => {
     const tried = Array.from({ length: 20 }, (_, index) =>
       (index % 2 ? other : throttle).begin('a@b.c', `10.0.${index}.1`),
     )

@@ -1,18 +1,18 @@
-// Wrong passwords cost time: a few are free, then each doubles the wait, for the account and for the address that they
-// come from. Wrong codes of devices cost the address alone. Counted in the store, so that neither a restart nor another
-// server is a way around it. Who was tried is written down as a keyed hash only: people type passwords into the wrong field.
+// Delays login attempts after wrong passwords. A few are free; each further one doubles the wait, for the account and for the
+// client's network. Wrong device codes count for the network only. Counts are in the store, so that neither a restart nor
+// another server resets them. Accounts are stored as keyed hashes, because people type passwords into the wrong field.
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import { networkOf } from '../../rules/addresses.ts'
 import type { Collection } from '../../store/collection.ts'
 import type { LoginTriesRecord } from '../../store/records/server-records.ts'
 
 export interface LoginThrottle {
-  /** Seconds to wait before the next try, or 0 when this one may go on. A try counts as wrong until it is `right`. */
+  /** Returns 0 if this attempt may proceed, or the seconds to wait. The attempt counts as wrong until `right` is called. */
   begin(email: string, address: string): Promise<number>
   right(email: string, address: string): Promise<void>
-  /** The password of a try that began was not looked at: the account's owner does not pay for it. */
+  /** Removes the attempt from the account's count, because the password was not checked. */
   unjudged(email: string): Promise<void>
-  /** As `begin`, for a code that a device shows. */
+  /** As `begin`, for a device code. */
   beginCode(address: string): Promise<number>
   rightCode(address: string): Promise<void>
 }
@@ -27,7 +27,7 @@ const free = { account: 5, address: 20, code: 20 } as const
 const longestWaitSeconds = 15 * 60
 const forgetMs = 60 * 60_000
 
-/** How long the next try has to wait after so many wrong ones. */
+/** The wait before the next attempt. */
 const waitSecondsAfter = (wrong: number, freeTries: number): number =>
   wrong < freeTries ? 0 : Math.min(2 ** (wrong - freeTries), longestWaitSeconds)
 
@@ -40,11 +40,11 @@ export function createLoginThrottle({ tries, hide, clock }: ThrottleOptions): Lo
   const waitOf = (id: string): number => {
     const record = tries.get('', id)?.value
     const leftMs = record ? Date.parse(record.freeAt) - clock.now().getTime() : 0
-    // Of a clock that was set back, no more than the longest wait is believed.
+    // The limit applies if the clock was set back.
     return Math.min(Math.max(0, Math.ceil(leftMs / 1_000)), longestWaitSeconds)
   }
 
-  /** By compare-and-set: tries that come at once are counted one after the other. */
+  /** By compare-and-set, so that concurrent attempts are all counted. */
   const change = async (id: string, next: (wrong: number) => LoginTriesRecord | null | undefined): Promise<void> => {
     await tries.change(tries.key('', id), (record) => {
       const isOld = record === undefined || clock.now().getTime() - Date.parse(record.at) >= forgetMs
@@ -56,7 +56,7 @@ export function createLoginThrottle({ tries, hide, clock }: ThrottleOptions): Lo
     const now = clock.now()
     return { wrong, freeAt: timestamp(new Date(now.getTime() + waitSeconds * 1_000)), at: timestamp(now) }
   }
-  /** What is left to wait; 0 when the try was counted, and may go on. */
+  /** Counts an attempt and returns 0, or returns the seconds to wait. */
   const count = async (id: string, freeTries: number): Promise<number> => {
     let wait = 0
     await change(id, (wrong) => {
@@ -76,7 +76,7 @@ export function createLoginThrottle({ tries, hide, clock }: ThrottleOptions): Lo
     },
     async right(email, address) {
       await change(account(email), () => null)
-      // Only this one try: one's own account must not buy guesses at others.
+      // Removes only this attempt, so that logins to an own account do not allow more guesses at others.
       await takeBack(from(address))
     },
     unjudged: (email) => takeBack(account(email)),

@@ -1,4 +1,5 @@
-// Passwords of local users: scrypt, one at a time, and only so many waiting that the last of them is answered soon.
+// Password hashes of the built-in provider's users, by scrypt. Only a limited number of checks may wait, so that each is
+// answered within seconds.
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 
 export interface PasswordHash {
@@ -9,17 +10,17 @@ export interface PasswordHash {
   readonly p: number
 }
 
-/** As many are being checked as may wait: nothing was learned about this one. */
+/** Too many checks are waiting, so this password was not checked. */
 export class PasswordsBusy extends Error {
   override readonly name = 'PasswordsBusy'
 }
 
 const cost = { N: 2 ** 15, r: 8, p: 1 } as const
 const maxMemory = 256 * 1_048_576
-/** About two seconds' worth. */
+/** They take about two seconds together. */
 const maxWaiting = 16
 
-/** Which no password matches. */
+/** A hash that no password matches. */
 export const unknownPassword = (): PasswordHash => ({
   ...cost,
   salt: randomBytes(16).toString('base64'),
@@ -38,16 +39,16 @@ export async function matches(password: string, stored: PasswordHash): Promise<b
   return hash.length > 0 && timingSafeEqual(hash, given)
 }
 
-/** One after the other: each takes 32 MiB and a thread that the store's and the network's work needs too. */
+/** Runs one after the other, because each takes 32 MiB and a thread of the pool that files and DNS also use. */
 let last: Promise<unknown> = Promise.resolve()
-let underWay = 0
+let waiting = 0
 async function derive(password: string, { salt, N, r, p }: PasswordHash, bytes: number): Promise<Buffer> {
-  if (underWay > maxWaiting) throw new PasswordsBusy('too many password checks in progress')
-  underWay += 1
+  if (waiting > maxWaiting) throw new PasswordsBusy('too many password checks in progress')
+  waiting += 1
   const next = last.then(
     () =>
       new Promise<Buffer>((resolve, reject) => {
-        // The same password however a keyboard composes it.
+        // The same password regardless of how a keyboard composes its characters.
         const text = password.normalize('NFC')
         scrypt(text, Buffer.from(salt, 'base64'), bytes, { N, r, p, maxmem: maxMemory }, (error, key) =>
           error ? reject(error) : resolve(key),
@@ -61,6 +62,6 @@ async function derive(password: string, { salt, N, r, p }: PasswordHash, bytes: 
   try {
     return await next
   } finally {
-    underWay -= 1
+    waiting -= 1
   }
 }

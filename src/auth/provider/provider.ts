@@ -1,5 +1,5 @@
-// The built-in provider's rules, as a configuration of oidc-provider: our own command line and console are its
-// clients; users come from the users file; no consent page, because nobody else is asking. Loaded with the first login.
+// The configuration of oidc-provider for the built-in provider. Its clients are the command line and the console, so there is
+// no consent page. Loaded with the first login.
 import Provider, { type Configuration, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
 import type { Log } from '../../platform/log.ts'
 import type { IssuerKeys } from './issuer-keys.ts'
@@ -12,7 +12,7 @@ export interface LocalProviderOptions {
   readonly issuer: string
   readonly mount: string
   readonly clientId: string
-  /** The web console, as a client beside the command line. */
+  /** The web console, which is a client like the command line. */
   readonly console: { readonly clientId: string; readonly redirectUri: string }
   readonly adminGroup: string
   readonly users: UserDirectory
@@ -22,7 +22,7 @@ export interface LocalProviderOptions {
   readonly log: Log
 }
 
-/** Browsers do not tell ports of a host apart: two servers there need cookies of different names. */
+/** Browsers share cookies between the ports of a host, so two servers on one host need different names. */
 const cookieName = (name: string, issuer: string): string => {
   const { port } = new URL(issuer)
   return port === '' ? name : `${name}_${port}`
@@ -34,23 +34,23 @@ const days = 24 * 3_600
 export function createLocalProvider(options: LocalProviderOptions): Provider {
   const { issuer, mount, throttle, log } = options
   const provider = new Provider(issuer, configuration(options))
-  // The addresses that it makes follow these headers, which our route sets from what it knows itself.
+  // Trusts the forwarded headers, which issuer.ts overrides.
   provider.proxy = true
   provider.on('server_error', (_ctx, error) => log.error('the built-in identity provider failed', {}, error))
   const events: NodeJS.EventEmitter = provider
   events.on('error', (error) => log.error('the built-in identity provider failed', {}, error))
   provider.use(async (ctx, next) => {
     ctx.set(pageHeaders)
-    // oidc-provider's own page that submits itself adds the hash of its script to this list.
+    // oidc-provider adds the hash of the script of its self-submitting page to this list.
     ctx.set('content-security-policy', `${pageHeaders['content-security-policy']}; script-src 'self'`)
     if (ctx.method === 'GET' && ctx.path === '/device' && ctx.query.user_code !== undefined) {
-      // A link with the code fills the form in; a person sends it.
+      // A link with a code only fills in the form, and the user submits it.
       ctx.state.code = String(ctx.query.user_code).slice(0, 32)
       ctx.query = {}
     }
     const goesOn = ctx.method === 'POST' ? ctx.path === '/device' : ctx.path.startsWith('/device/')
     if (goesOn && ctx.cookies.get(cookieName('svc3_session', issuer)) === undefined) {
-      // oidc-provider fails here, on a session that was never kept.
+      // Without this check oidc-provider throws, because it finds no session.
       ctx.status = 400
       return show(ctx, messagePage(mount, 'Login expired', 'This login has expired.', 'Run svc3 login --device again.'))
     }
@@ -72,12 +72,12 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
   return provider
 }
 
-interface Shown {
+interface PageContext {
   type: string
   body: unknown
   set(headers: Record<string, string>): void
 }
-function show(ctx: Shown, page: string): void {
+function show(ctx: PageContext, page: string): void {
   ctx.type = 'html'
   ctx.set(pageHeaders)
   ctx.body = page
@@ -102,7 +102,7 @@ function configuration(options: LocalProviderOptions): Configuration {
         client_name: 'the svc3 command line',
         application_type: 'native',
         token_endpoint_auth_method: 'none',
-        // Any port of the loopback address: the command line listens where it finds a free one.
+        // Any port of the loopback address is accepted, because the command line listens on a free one.
         redirect_uris: ['http://127.0.0.1/callback'],
         response_types: ['code'],
         grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
@@ -125,7 +125,7 @@ function configuration(options: LocalProviderOptions): Configuration {
     enabledJWA: { idTokenSigningAlgValues: ['ES256'] },
     responseTypes: ['code'],
     claims: { openid: ['sub'], email: ['email', 'email_verified'], groups: ['groups'] },
-    // The service reads e-mail and groups from the ID token alone.
+    // Puts email and groups into the ID token, where the service reads them.
     conformIdTokenClaims: false,
     pkce: { required: () => true },
     findAccount: (_ctx, accountId) => accountOf(accountId, options),
@@ -142,7 +142,7 @@ function configuration(options: LocalProviderOptions): Configuration {
       IdToken: 5 * minutes,
       Interaction: 10 * minutes,
       RefreshToken: 14 * days,
-      // Only long enough for one login; the next asks again, so that another person can log in.
+      // Long enough for one login. The next one requires the password, so that another user can log in.
       Session: 10 * minutes,
     },
     renderError: (ctx, out) => show(ctx, messagePage(mount, 'Login failed', explained(out), 'Run svc3 login again.')),
@@ -168,7 +168,7 @@ function accountOf(accountId: string, { users, adminGroup }: LocalProviderOption
   return { accountId, claims: () => claims }
 }
 
-/** The login prompt alone, also for a session whose user was removed or has another password since. */
+/** Prompts for a login and never for consent, also if the user of a session was deleted or has a new password. */
 function policy(): interactionPolicy.DefaultPolicy {
   const { Check, base } = interactionPolicy
   const when = (isWanted: boolean) => (isWanted ? Check.REQUEST_PROMPT : Check.NO_NEED_TO_PROMPT)
@@ -180,7 +180,7 @@ function policy(): interactionPolicy.DefaultPolicy {
       when(oidc.session?.accountId !== undefined && !oidc.entities.Account),
     ),
   )
-  // A device cannot ask for a login as a browser's client can (`prompt`): every code needs the password.
+  // Devices cannot request a login (`prompt`) as browser clients can, so every device code requires the password.
   checks?.add(
     new Check('device', 'a device is logged in with the password', 'login_required', ({ oidc }) =>
       when(oidc.route === 'code_verification'),
@@ -189,7 +189,7 @@ function policy(): interactionPolicy.DefaultPolicy {
   return prompts
 }
 
-/** Our own client has what it asks for. */
+/** Grants all scopes, because all clients are our own. */
 async function ownGrant({ oidc }: KoaContextWithOIDC) {
   const { client, session, provider } = oidc
   const accountId = session?.accountId

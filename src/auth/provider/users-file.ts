@@ -9,7 +9,7 @@ const usersFile = 'users.json'
 /**
  * Imports the file of the data folder once, with uids and hashes, so that passwords and tokens stay valid. While it is
  * imported it has another name, so that a crash in between resumes the import even though the store already has users.
- * Returns how many users were imported, or 'unused' where the store had users of its own before.
+ * Returns how many users were imported, or 'unused' if the store had users before.
  */
 export async function importUsers(dataFolder: string, users: UserDirectory): Promise<number | 'unused' | undefined> {
   const file = path.join(dataFolder, usersFile)

@@ -32,7 +32,7 @@ describe('local users', () => {
     assert.ok((ada?.N ?? 0) >= 2 ** 15)
   })
 
-  it('local users are known by e-mail in any case and the right password', async () => {
+  it('local users log in by email in any case and the right password', async () => {
     const ada = await add('ada@example.com')
     assert.equal((await users.verify(' ADA@example.com ', password))?.uid, ada.uid)
     for (const [email, given] of [
@@ -45,9 +45,9 @@ describe('local users', () => {
       assert.equal(await users.verify(email, given), undefined)
   })
 
-  it('local users take as long to refuse when they do not exist', async () => {
+  it('an unknown local user is refused as slowly as a wrong password', async () => {
     await add('ada@example.com')
-    // The work that it is, whoever else is at work on this machine: of its threads, too.
+    // Measured in CPU time of all threads, so that other processes do not matter.
     const timed = async (email: string): Promise<number> => {
       const samples: number[] = []
       for (let index = 0; index < 3; index++) {
@@ -73,14 +73,14 @@ describe('local users', () => {
     assert.ok(await other.verify('ada@example.com', 'another one'))
     await users.remove('ada@example.com')
     await eventually(() => assert.ok(!other.isCurrent(accountIdOf(ada))))
-    // The same e-mail again is somebody else.
+    // A user with the same email that is added again is another user.
     const again = await add('ada@example.com')
     assert.notEqual(again.uid, ada.uid)
     assert.equal(other.list().length, 1)
     assert.ok(!other.isCurrent(accountIdOf(ada)))
   })
 
-  it('local users are refused with a reason: twice, not there, no address, a short password', async () => {
+  it('local users are refused with a reason: duplicate, unknown, invalid email, short password', async () => {
     await add('ada@example.com')
     await assert.rejects(add('ADA@example.com'), /User ada@example.com already exists/)
     await assert.rejects(users.remove('eve@example.com'), /not found/)
@@ -90,7 +90,7 @@ describe('local users', () => {
     assert.equal(users.list().length, 1)
   })
 
-  it('local users are all there after many edits at once', async () => {
+  it('concurrent edits of local users are all kept', async () => {
     const editors = Array.from({ length: 4 }, () => rig.open())
     await Promise.all(editors.map((each, index) => each.add(`u${index}@example.com`, { admin: false, password })))
     assert.equal(users.list().length, 4)
@@ -115,7 +115,7 @@ describe('local users', () => {
       assert.equal((await again.verify('bob@example.com', password))?.admin, false)
       assert.deepEqual(fs.readdirSync(folder), ['users.json.imported'])
       assert.equal(await importUsers(folder, again), undefined)
-      // A file put back later does not revive users that were removed since.
+      // A file that is restored later does not bring removed users back.
       await again.remove('bob@example.com')
       write({ users: before.users.list() })
       assert.equal(await importUsers(folder, again), 'unused')
@@ -123,7 +123,7 @@ describe('local users', () => {
     })
   })
 
-  it('users.json is refused by name when it is broken, and left alone', async () => {
+  it('an invalid users.json is refused by name and unchanged', async () => {
     for (const content of ['{', '{"users":[{}]}', '[]', 'null'])
       await inFolder(async (folder, write) => {
         write(content)

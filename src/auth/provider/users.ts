@@ -93,7 +93,7 @@ export class UserDirectory {
     return this.list().find((user) => accountIdOf(user) === accountId)
   }
 
-  /** Returns the user if the password is right. Takes as long when there is no such user. Throws `PasswordsBusy`. */
+  /** Returns the user if the password is right. Takes equally long for an unknown user. Throws `PasswordsBusy`. */
   async verify(email: string, password: string): Promise<LocalUser | undefined> {
     const name = userNameOf(email.trim())
     const user = this.list().find((each) => each.email === name)
@@ -182,7 +182,7 @@ export class UserDirectory {
   }
 }
 
-/** Applies what `svc3 server users` was told, in the command itself or in the running server. */
+/** Applies an edit of `svc3 server users`, in the command itself or in the running server. */
 export async function editUsers(users: UserDirectory, edit: UserEdit): Promise<UserEditResult> {
   try {
     return { users: (await applied(users, edit)).map(({ email, admin, createdAt }) => ({ email, admin, createdAt })) }

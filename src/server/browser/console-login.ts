@@ -5,10 +5,10 @@ import { ApiError } from '../../api/errors.ts'
 import type { BrowserSessions } from '../../auth/login/browser-sessions.ts'
 import {
   type CodeFlow,
+  connectProvider,
   createCodeFlow,
-  foreignDoor,
-  type LoginBegun,
-  type ProviderDoor,
+  type LoginState,
+  type ProviderConnection,
 } from '../../auth/login/code-flow.ts'
 import type { LoginIdentity } from '../../auth/login/oidc.ts'
 import { type LocalIssuer, localConsoleClientId, mount } from '../../auth/provider/issuer.ts'
@@ -56,7 +56,7 @@ export interface ConsoleLogin {
 export function serveConsoleLogin(app: FastifyInstance, services: LoginServices): ConsoleLogin {
   const { pathPrefix } = services.settings.console
   const root = `${pathPrefix}/console/`
-  const flow = createCodeFlow(doorOf(app, services), services.identity)
+  const flow = createCodeFlow(providerConnection(app, services), services.identity)
   const redirectUri = (): string => `${services.apiUrl()}${pathPrefix}/console/callback`
   const setCookie = (request: FastifyRequest, reply: FastifyReply, name: string, value: string, seconds: number) => {
     const options = { sameSite: 'Lax', path: root, maxAgeSeconds: seconds } as const
@@ -115,8 +115,8 @@ export function serveConsoleLogin(app: FastifyInstance, services: LoginServices)
 }
 
 /** Requests to the built-in provider stay in this process, which may not be able to reach its own public address. */
-function doorOf(app: FastifyInstance, { localIssuer, identity }: LoginServices): ProviderDoor {
-  if (!localIssuer) return foreignDoor(identity.issuer, identity.clientId)
+function providerConnection(app: FastifyInstance, { localIssuer, identity }: LoginServices): ProviderConnection {
+  if (!localIssuer) return connectProvider(identity.issuer, identity.clientId)
   return {
     clientId: localConsoleClientId,
     endpoints: async () => ({
@@ -154,12 +154,12 @@ export function pathInConsole(to: unknown): string {
   return isBelow ? url.pathname.slice('/console/'.length).replace(/^\/+/, '') + url.search : ''
 }
 
-function begunIn(cookie: string | undefined): (LoginBegun & { readonly to: string }) | undefined {
+function begunIn(cookie: string | undefined): (LoginState & { readonly to: string }) | undefined {
   try {
     const value = JSON.parse(Buffer.from(cookie ?? '', 'base64url').toString('utf8')) as Record<string, unknown>
     const { state, nonce, verifier, to } = value
     if ([state, nonce, verifier].some((each) => typeof each !== 'string' || each.length < 20)) return undefined
-    return { state, nonce, verifier, to: pathInConsole(to) } as LoginBegun & { to: string }
+    return { state, nonce, verifier, to: pathInConsole(to) } as LoginState & { to: string }
   } catch {
     return undefined
   }
