@@ -3,13 +3,12 @@ import { defineCommand } from '../cli/command.ts'
 import { type BackupReport, writeBackup } from '../control-plane/backup-file.ts'
 import { imagePlaceOf, inFolder, openKnownPlace } from '../control-plane/image-place.ts'
 import { askServer } from '../control-plane/operator-request.ts'
-import { assertThere, storeAddressFor } from '../control-plane/store-place.ts'
 import { counted } from '../rules/sizes.ts'
-import { explaining, keyPlace, withStore } from './data.ts'
-import { type DataPlace, dataPlaceOf, fileOf, placeOptions } from './options.ts'
+import { explaining, masterKeyLocation, withRecords } from './data.ts'
+import { type DataLocation, dataLocationOf, dataOptions, fileOf } from './options.ts'
 
-/** A server copies many images in this time. */
-const timeoutMs = 12 * 3_600_000
+/** Copying many images takes hours. */
+const serverTimeoutMs = 12 * 3_600_000
 
 export const command = defineCommand({
   description:
@@ -18,7 +17,7 @@ export const command = defineCommand({
   arguments: { file: { value: 'FILE', description: 'file to create', required: true } },
   options: {
     'without-images': { type: 'boolean', description: 'Skip the content of images and ISOs' },
-    ...placeOptions,
+    ...dataOptions,
   },
   examples: [
     { line: 'svc3 server backup svc3.tar', does: 'Everything' },
@@ -29,31 +28,29 @@ export const command = defineCommand({
   ],
   run: ({ host }, { args, options }) =>
     explaining('No backup was made', async () => {
-      const place = dataPlaceOf(host, options)
+      const data = dataLocationOf(host, options)
       const file = fileOf(host, args.file)
       const withImages = !options['without-images']
-      const { contents, records, revision, bytes, keyIds, imagePlace } = await backUp(place, file, withImages)
+      const { contents, records, revision, bytes, keyIds, imagePlace } = await backUp(data, file, withImages)
       const images = contents === undefined ? '' : `, ${counted(contents, 'file')} of images and ISOs`
       host.stdout.write(`${file}: ${counted(records, 'record')} as of revision ${revision}${images}, ${bytes} bytes.\n`)
       if (!withImages) host.stdout.write(`The content of images and ISOs is not included: back up ${imagePlace} too.\n`)
       if (keyIds.length > 0)
         host.stdout.write(
-          `Also keep the master key ${keyIds.join(', ')} (${keyPlace(place.dataDir)}): without it, secrets cannot be restored.\n`,
+          `Also keep the master key ${keyIds.join(', ')} (${masterKeyLocation(data.dataDir)}): without it, secrets cannot be restored.\n`,
         )
       return 0
     }),
 })
 
-async function backUp({ dataDir, storeAddress }: DataPlace, file: string, withImages: boolean): Promise<BackupReport> {
-  const address = await storeAddressFor(dataDir, storeAddress)
-  assertThere(dataDir, address)
-  return withStore(
-    address,
+const backUp = (data: DataLocation, file: string, withImages: boolean): Promise<BackupReport> =>
+  withRecords(
+    data,
     async (store) => {
-      const known = (await imagePlaceOf(store))?.value.address ?? inFolder
-      const { content, close } = await openKnownPlace(known, dataDir, process.env)
+      const { dataDir } = data
+      const address = (await imagePlaceOf(store))?.value.address ?? inFolder
+      const { content, close } = await openKnownPlace(address, dataDir, process.env)
       return writeBackup({ store, dataDir, file, withImages, content }).finally(close)
     },
-    () => askServer(dataDir, { name: 'backup', file, withImages }, timeoutMs),
+    () => askServer(data.dataDir, { name: 'backup', file, withImages }, serverTimeoutMs),
   )
-}

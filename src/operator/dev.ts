@@ -14,7 +14,7 @@ import { nextSteps } from '../control-plane/next-steps.ts'
 import { processExists } from '../platform/lock-file.ts'
 import { isLoopback } from '../rules/addresses.ts'
 import type { DevOptions } from './dev-nodes.ts'
-import { imageQuota, imagesOption, imagesPlaceOf, type ListenAddress, parseListen } from './options.ts'
+import { imageQuota, imagesAddressOf, imagesOption, type ListenAddress, parseListen } from './options.ts'
 import { parseSimulation, simulateOption } from './simulate.ts'
 
 /** Those that need nothing of a host but its programs. */
@@ -131,7 +131,7 @@ export const devOptions = (host: Host, options: Given): DevOptions => ({
   nodes: parseNodes(options.nodes),
   simulation: parseSimulation(options.simulate, options.driver),
   imageQuotaBytes: imageQuota(options['image-quota']),
-  images: imagesPlaceOf(host, options.images),
+  images: imagesAddressOf(host, options.images),
 })
 
 /** It serves plain HTTP: its login page and its tokens must not leave this machine. */

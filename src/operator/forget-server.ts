@@ -6,8 +6,8 @@ import { isShared, storeAddressFor } from '../control-plane/store-place.ts'
 import { graceFactor, hostOf } from '../server/cluster/servers.ts'
 import type { KnownServerRecord, ServerRecord } from '../store/records/server-records.ts'
 import { type Entry, ignoreLost, type Store } from '../store/store.ts'
-import { explaining, withStore } from './data.ts'
-import { dataPlaceOf, placeOptions } from './options.ts'
+import { explaining, withRecords } from './data.ts'
+import { dataLocationOf, dataOptions } from './options.ts'
 
 export const command = defineCommand({
   description:
@@ -16,17 +16,17 @@ export const command = defineCommand({
   arguments: {
     server: { value: 'SERVER', description: 'server, as HOST:PORT', required: true },
   },
-  options: placeOptions,
+  options: dataOptions,
   examples: [{ line: 'svc3 server forget 10.0.0.12:8443', does: 'Remove a server whose host was scrapped' }],
   run: ({ host }, { args, options }) =>
     explaining('Nothing was changed', async () => {
-      const { dataDir, storeAddress } = dataPlaceOf(host, options)
+      const { dataDir, storeAddress } = dataLocationOf(host, options)
       const address = await storeAddressFor(dataDir, storeAddress)
       if (!isShared(address))
         throw new OperatorError(
           `${dataDir} has its own records and no other servers. Specify the shared store with --store ADDRESS`,
         )
-      await withStore(address, (store) => forgetServer(store, args.server))
+      await withRecords({ dataDir, storeAddress: address }, (store) => forgetServer(store, args.server))
       host.stdout.write(
         `Server ${args.server} removed. Images that only it had are lost: delete them and upload them again.\n`,
       )
@@ -34,9 +34,9 @@ export const command = defineCommand({
     }),
 })
 
-const lookMs = 250
+const pollMs = 250
 
-/** By the address that the others name when they wait for it. One that comes back all the same is known again. */
+/** `name` is the address by which other servers name the one that they miss. A removed server that starts again rejoins. */
 export async function forgetServer(store: Pick<Store, 'get' | 'list' | 'delete'>, name: string): Promise<void> {
   const known = (await store.list('/known-servers/'))
     .entries as readonly Entry<unknown>[] as readonly Entry<KnownServerRecord>[]
@@ -47,14 +47,14 @@ export async function forgetServer(store: Pick<Store, 'get' | 'list' | 'delete'>
       `Server ${name} not found; ${hosts.length === 0 ? 'no servers are known' : `known servers: ${hosts.join(', ')}`}`,
     )
   }
-  // One address may have a running server and one whose folder is gone.
+  // The same address may belong to a running server and to a former one with another data folder.
   const renewed = await Promise.all(named.map(({ value: { id } }) => isRenewed(store, `/servers/${id}`)))
   const gone = named.filter((_, index) => !renewed[index])
   if (gone.length === 0) throw new OperatorError(`Server ${name} is alive. Stop it for good first`)
   for (const { key, rev } of gone) await store.delete(key, rev).catch(ignoreLost)
 }
 
-/** As the others judge it: whether its record moves within its lease. One that was stopped has none. */
+/** Whether the server renews its record within its lease, as other servers judge it. A stopped server has no record. */
 async function isRenewed(store: Pick<Store, 'get'>, key: string): Promise<boolean> {
   const first = (await store.get(key)) as Entry<ServerRecord> | undefined
   if (!first) return false
@@ -64,6 +64,6 @@ async function isRenewed(store: Pick<Store, 'get'>, key: string): Promise<boolea
     const now = await store.get(key)
     if (!now || now.rev !== first.rev) return now !== undefined
     if (isOver) return false
-    await sleep(Math.min(lookMs, first.value.leaseMs))
+    await sleep(Math.min(pollMs, first.value.leaseMs))
   }
 }

@@ -14,7 +14,7 @@ import { openStore } from '../store/open.ts'
 import type { ClusterRecord } from '../store/records/collections.ts'
 import { type Store, StoreError } from '../store/store.ts'
 import { isPortable, markMoved, storeState } from '../store/store-state.ts'
-import { explaining, keyPlace } from './data.ts'
+import { explaining, masterKeyLocation } from './data.ts'
 import { checkedStore, fileOf } from './options.ts'
 
 export const command = defineCommand({
@@ -46,7 +46,7 @@ export const command = defineCommand({
       host.stdout.write(
         `Moved ${records} records as of revision ${revision} to ${to}.\n` +
           `No server starts on the old records in ${movedIn(dataDir)}. Delete the file when everything works.\n` +
-          `Start every server with --store '${to}' and the same master key (${keyPlace(dataDir)}); this one with --data ${dataDir}.\n`,
+          `Start every server with --store '${to}' and the same master key (${masterKeyLocation(dataDir)}); this one with --data ${dataDir}.\n`,
       )
       return 0
     })
@@ -69,7 +69,7 @@ async function migrateStore(dataDir: string, to: string): Promise<Migrated> {
   }
   failpoint('migrate.moved')
   await writePlace(dataDir, to)
-  // Out of the way of the servers; the mark in it is for who puts it back.
+  // No server finds the old records. If the file is put back, the mark in it keeps servers from using them.
   await fs.rename(databaseIn(dataDir), movedIn(dataDir))
   await fs.rm(markIn(dataDir), { force: true })
   await syncFolder(dataDir)
@@ -95,7 +95,7 @@ async function move(from: Store, dataDir: string, to: string): Promise<Migrated>
   try {
     const isDone = moved && !(await storeState(target)) && (await target.get(clusterKey))
     if (!isDone) {
-      // By the uid and not by the folder, which may be called otherwise the next time.
+      // Named by the uid, because the folder may have another name when the migration is resumed.
       await fillStore(target, { source: `the SQLite store ${uid}`, rev, entries: () => records }, timestamp(new Date()))
       await markMoved(from, to, timestamp(new Date()))
       failpoint('migrate.marked')

@@ -1,13 +1,16 @@
-// Options that commands of the operator share. Light: the help of `svc3 server` and `svc3 agent` imports it.
+// Options that commands of the operator share. The help of `svc3 server` and `svc3 agent` loads this file.
 import path from 'node:path'
-import type { Options } from '../cli/command.ts'
+import type { Arguments, Options, Values } from '../cli/command.ts'
 import { dataDir } from '../cli/connect/connection.ts'
 import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
 import { parseImagesAddress } from '../rules/images-address.ts'
 import { diskSizeRule, parseDiskSize } from '../rules/sizes.ts'
 
-export const placeOptions = {
+/** The values of a table of options. */
+export type OptionValues<O extends Options> = Values<Arguments, O>['options']
+
+export const dataOptions = {
   data: {
     type: 'string',
     value: 'DIR',
@@ -29,41 +32,28 @@ export const imagesOption = {
   description: 'Registry for images: oci://HOST/PREFIX',
 } as const satisfies Options[string]
 
-export function imagesPlaceOf(host: Host, given: string | undefined): string | undefined {
-  const address = given ?? (host.env.SVC3_IMAGES || undefined)
+export function imagesAddressOf(host: Host, option: string | undefined): string | undefined {
+  const address = option ?? (host.env.SVC3_IMAGES || undefined)
   if (address === undefined) return undefined
   const parsed = parseImagesAddress(address)
   if (parsed.ok) return parsed.text
   throw new UsageError(parsed.problem, parsed.hint)
 }
 
-/** For a restore, which may move them. */
-export const imagesTarget = {
-  ...imagesOption,
-  defaultText: '$SVC3_IMAGES, or the original place',
-  description: 'Target for images: oci://HOST/PREFIX, or folder',
-} as const satisfies Options[string]
-
-export const imagesTargetOf = (host: Host, given: string | undefined): string | undefined =>
-  given === 'folder' ? given : imagesPlaceOf(host, given)
-
-/** Where the data of a service are. */
-export interface DataPlace {
-  /** Absolute path of the folder that holds all state. */
+export interface DataLocation {
+  /** Absolute path. */
   readonly dataDir: string
-  /** Without it, where the folder says. */
+  /** Default: as recorded in the folder. */
   readonly storeAddress?: string
 }
 
-type Given = Readonly<Record<'data' | 'store', string | undefined>>
-
-export function dataPlaceOf(host: Host, options: Given): DataPlace {
-  const storeAddress = storeOf(host, options.store)
-  return { dataDir: dataDir(host, options.data), ...(storeAddress !== undefined && { storeAddress }) }
+export function dataLocationOf(host: Host, { data, store }: OptionValues<typeof dataOptions>): DataLocation {
+  const storeAddress = storeOf(host, store)
+  return { dataDir: dataDir(host, data), ...(storeAddress !== undefined && { storeAddress }) }
 }
 
-export function storeOf(host: Host, given: string | undefined): string | undefined {
-  const address = given ?? (host.env.SVC3_STORE || undefined)
+export function storeOf(host: Host, option: string | undefined): string | undefined {
+  const address = option ?? (host.env.SVC3_STORE || undefined)
   return address === undefined ? undefined : checkedStore(address)
 }
 
@@ -80,7 +70,14 @@ export function fileOf(host: Host, name: string): string {
   return path.resolve(host.workingDir, name)
 }
 
-/** What copies of images may take of a disk. */
+export const imageQuotaOption = {
+  type: 'string',
+  value: 'SIZE',
+  defaultText: '80 % of the free space',
+  description: 'Disk space for copies of images',
+} as const satisfies Options[string]
+
+/** In bytes. */
 export function imageQuota(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const bytes = parseDiskSize(text)
@@ -89,7 +86,7 @@ export function imageQuota(text: string | undefined): number | undefined {
 }
 
 export interface ListenAddress {
-  /** IPv6 hosts stand here without brackets. */
+  /** IPv6 addresses have no brackets here. */
   readonly host: string
   /** 0 lets the system choose one. */
   readonly port: number

@@ -29,15 +29,22 @@ import { openStore } from '../store/open.ts'
 import type { ClusterRecord } from '../store/records/collections.ts'
 import type { Json, Rev } from '../store/store.ts'
 import { type ImagePlaceRecord, imagesKey } from '../store/store-state.ts'
-import { explaining, keyPlace } from './data.ts'
-import { dataPlaceOf, fileOf, imagesTarget, imagesTargetOf, placeOptions } from './options.ts'
+import { explaining, masterKeyLocation } from './data.ts'
+import { dataLocationOf, dataOptions, fileOf, imagesAddressOf, imagesOption } from './options.ts'
 
 export const command = defineCommand({
   description:
     'Restores a backup into an empty data folder or an empty prefix of etcd. Checks the whole file first. If interrupted, run\nthe same command to resume; until it finishes, no server starts there.',
   ownSignals: true,
   arguments: { file: { value: 'FILE', description: 'backup to restore', required: true } },
-  options: { ...placeOptions, images: imagesTarget },
+  options: {
+    ...dataOptions,
+    images: {
+      ...imagesOption,
+      defaultText: '$SVC3_IMAGES, or the original place',
+      description: 'Target for images: oci://HOST/PREFIX, or folder',
+    },
+  },
   examples: [
     { line: 'svc3 server restore svc3.tar --data /var/lib/svc3-new', does: 'Restore into a new folder' },
     {
@@ -51,12 +58,12 @@ export const command = defineCommand({
   ],
   run: ({ host }, { args, options }) =>
     explaining('Nothing was restored', async () => {
-      const { dataDir, storeAddress = `sqlite:${dataDir}` } = dataPlaceOf(host, options)
+      const { dataDir, storeAddress = `sqlite:${dataDir}` } = dataLocationOf(host, options)
       const { head, contents, kept, missingKeys, imagePlace } = await restoreBackup({
         file: fileOf(host, args.file),
         dataDir,
         storeAddress,
-        images: imagesTargetOf(host, options.images),
+        images: options.images === inFolder ? inFolder : imagesAddressOf(host, options.images),
         environment: { ...process.env },
       })
       const say = (line: string): void => host.stdout.write(`${line}\n`)
@@ -71,7 +78,7 @@ export const command = defineCommand({
       for (const name of kept) say(`${name} in ${dataDir} already existed and was not changed.`)
       if (missingKeys.length > 0)
         say(
-          `Before you start a server, put the master key ${missingKeys.join(', ')} in ${keyPlace(dataDir)}, mode 0600.`,
+          `Before you start a server, put the master key ${missingKeys.join(', ')} in ${masterKeyLocation(dataDir)}, mode 0600.`,
         )
       const store = isShared(storeAddress) ? ` --store '${storeAddress}'` : ''
       const from = imagePlace === inFolder ? '' : ` --images ${imagePlace}`
@@ -84,7 +91,7 @@ interface RestoreOptions {
   readonly file: string
   readonly dataDir: string
   readonly storeAddress: string
-  /** Where the images go: `oci://…`, or `folder`; without it, where they were. */
+  /** The target of images: `oci://…` or `folder`. Default: their original location. */
   readonly images?: string | undefined
   readonly environment: NodeJS.ProcessEnv
 }
@@ -92,9 +99,9 @@ interface RestoreOptions {
 interface RestoreReport {
   readonly head: Checked['head']
   readonly contents: number
-  /** Files of the data folder that were there already, and stayed. */
+  /** Files of the data folder that existed and were not overwritten. */
   readonly kept: readonly string[]
-  /** Master keys that are needed and not there. */
+  /** Ids of master keys that are needed and missing. */
   readonly missingKeys: readonly string[]
   readonly imagePlace: string
 }
@@ -118,7 +125,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
       const imagePlace = options.images ?? place
       const records = { source, rev: head.revision, entries: () => restored(handle, head.revision, imagePlace) }
       const since = timestamp(new Date())
-      // Refuses what is not empty before anything is written.
+      // Refuses a store with records before anything is written.
       await beginFilling(store, records, since)
       return await explaining(unfinished, async () => {
         if (head.hasImages) await putContents(handle, { imagePlace, manifests, cluster, dataDir, environment })
@@ -147,7 +154,6 @@ async function* allRecords(handle: FileHandle): AsyncGenerator<BackupRecord> {
     if (entry.name.startsWith('records/')) yield* recordsOf(await entryText(entry))
 }
 
-/** What the records say of images: where they were, and which. */
 async function imagesIn(handle: FileHandle): Promise<Images> {
   const manifests = new Set<string>()
   let place: string = inFolder
@@ -166,7 +172,7 @@ interface Images {
   readonly cluster: string
 }
 
-/** Nodes tell by it that the data went back to there, and keep VMs that these data do not know. */
+/** Adds an era, by which nodes notice that the data are older than before. They keep VMs that are not in these data. */
 function withEra({ key, value }: BackupRecord, since: Rev): BackupRecord {
   const cluster = value as unknown as ClusterRecord
   const eras = [...(cluster.eras ?? []), { uid: randomUUID(), since }].slice(-100)

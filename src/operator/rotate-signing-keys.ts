@@ -1,16 +1,13 @@
 // svc3 server rotate-signing-keys: a new key signs tokens. Written into the store, where every server sees it; with
 // SQLite, the running server does it.
-import { loadKeyring, takeKeySource } from '../auth/keyring.ts'
-import { Secrets } from '../auth/secrets.ts'
 import { loadSigningKeys, type Rotated } from '../auth/signing-keys.ts'
 import { defineCommand } from '../cli/command.ts'
 import { becomeOwner } from '../control-plane/data-folder.ts'
 import { askServer } from '../control-plane/operator-request.ts'
-import { assertThere, storeAddressFor } from '../control-plane/store-place.ts'
 import { systemClock } from '../platform/clock.ts'
 import { openCollections } from '../store/records/collections.ts'
-import { explaining, withStore } from './data.ts'
-import { dataPlaceOf, placeOptions } from './options.ts'
+import { explaining, openSecrets, withRecords } from './data.ts'
+import { type DataLocation, dataLocationOf, dataOptions } from './options.ts'
 
 const timeoutMs = 60_000
 
@@ -21,7 +18,7 @@ export const command = defineCommand({
   arguments: {},
   options: {
     revoke: { type: 'boolean', description: 'Revoke the older keys and all existing tokens' },
-    ...placeOptions,
+    ...dataOptions,
   },
   examples: [
     { line: 'svc3 server rotate-signing-keys', does: 'Create a new key' },
@@ -31,28 +28,24 @@ export const command = defineCommand({
     },
   ],
   async run({ host }, { options }) {
-    const { dataDir, storeAddress } = dataPlaceOf(host, options)
-    becomeOwner(dataDir)
-    const rotated = await explaining('The current keys stay in use; try again', async () => {
-      const address = await storeAddressFor(dataDir, storeAddress)
-      assertThere(dataDir, address)
-      return rotate(dataDir, address, options.revoke)
-    })
-    host.stdout.write(reportOf(rotated))
+    const data = dataLocationOf(host, options)
+    becomeOwner(data.dataDir)
+    const hint = 'The current keys stay in use; try again'
+    host.stdout.write(reportOf(await explaining(hint, () => rotate(data, options.revoke))))
     return 0
   },
 })
 
-const rotate = (dataDir: string, address: string, isRevoking: boolean): Promise<Rotated> =>
-  withStore(
-    address,
+const rotate = (data: DataLocation, isRevoking: boolean): Promise<Rotated> =>
+  withRecords(
+    data,
     async (store) => {
-      const secrets = new Secrets(await loadKeyring(takeKeySource(dataDir, { ...process.env }), false))
+      const secrets = await openSecrets(data.dataDir)
       await using collections = await openCollections(store)
       using keys = await loadSigningKeys(collections.signingKeys, secrets, systemClock)
       return await keys.rotate({ isRevoking })
     },
-    () => askServer(dataDir, { name: 'signing-keys', isRevoking }, timeoutMs),
+    () => askServer(data.dataDir, { name: 'signing-keys', isRevoking }, timeoutMs),
   )
 
 function reportOf({ kid, signsFrom, older, revoked }: Rotated): string {

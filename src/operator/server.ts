@@ -7,7 +7,7 @@ import { UsageError } from '../cli/line/usage.ts'
 import type { ControlPlane, KubernetesListener } from '../control-plane/control-plane.ts'
 import { isLoopback } from '../rules/addresses.ts'
 import { quoted } from '../rules/shell-word.ts'
-import { imagesOption, imagesPlaceOf, type ListenAddress, parseListen, storeOf } from './options.ts'
+import { imagesAddressOf, imagesOption, type ListenAddress, parseListen, storeOf } from './options.ts'
 
 export interface ServerOptions {
   readonly listen: ListenAddress
@@ -150,7 +150,7 @@ export function serverOptions(host: Host, options: Given): ServerOptions {
     publicUrl: checkedUrl(options.url, plainHttp),
     storeAddress: storeOf(host, options.store),
     internalUrl: internalUrlOf(options['internal-url']),
-    images: imagesPlaceOf(host, options.images),
+    images: imagesAddressOf(host, options.images),
     kubernetes: kubernetesPlace(options['kubernetes-listen'], options['kubernetes-url']),
   }
 }

@@ -63,7 +63,7 @@ describe('svc3 server users', () => {
   it('svc3 server users refuses a folder that is not the data folder of a service', async () => {
     const { exitCode, stderr } = await run(['server', 'users', 'list', '--data', path.join(dataDir, 'none')])
     assert.equal(exitCode, 1)
-    assert.match(stderr, /is not the data folder of a server\nsvc3: Specify it with --data DIR/)
+    assert.match(stderr, /is not the data folder of a server\. Choose it with --data DIR/)
   })
 
   it('svc3 server users add says in whole words that a password is too short, and keeps a good one out of all', async () => {

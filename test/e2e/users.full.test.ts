@@ -52,7 +52,7 @@ describe('svc3 server users', () => {
   it('svc3 server users lists, removes and refuses, each with a word of advice', async () => {
     const nowhere = await users('list')
     assert.equal(nowhere.code, 1)
-    assert.match(nowhere.stderr, /is not the data folder of a server\n.*--data/)
+    assert.match(nowhere.stderr, /is not the data folder of a server\. .*--data/)
     await using _server = await startDev(data)
     assert.match((await users('list')).stdout, /^EMAIL\tROLE\tCREATED\nadmin@localhost\tadministrator\t20\S+Z\n$/)
     assert.equal((await users('add', 'Bob@Example.com', '--password-stdin')).stdout, 'User bob@example.com added.\n')
