@@ -1,4 +1,5 @@
-// The user that a service runs as: found, or made where the host lets us.
+// The user that a service runs as: an existing one, or on Linux a new system user.
+import { succeeds } from '../platform/succeeds.ts'
 import type { ServiceKind } from './service.ts'
 import type { RunProgram } from './supervisors.ts'
 
@@ -18,7 +19,7 @@ export async function findAccount(name: string, run: RunProgram): Promise<Accoun
   }
 }
 
-/** A user that nobody logs in as. On macOS the operator's own runs VMs: Virtualization wants a real one. */
+/** Creates a system user without login. On macOS this is refused, because Apple's framework runs VMs only for people. */
 export async function createAccount(name: string, home: string, run: RunProgram): Promise<Account> {
   if (process.platform === 'darwin')
     throw new Error(`User ${name} not found on this Mac. Choose an existing user with --user`)
@@ -26,24 +27,17 @@ export async function createAccount(name: string, home: string, run: RunProgram)
     'useradd',
     ...['--system', '--user-group', '--home-dir', home, '--no-create-home', '--shell', '/usr/sbin/nologin', name],
   )
-  const made = await findAccount(name, run)
-  if (made) return made
+  const account = await findAccount(name, run)
+  if (account) return account
   throw new Error(`useradd did not create user ${name}`)
 }
 
-/** /dev/kvm belongs to a group, where there is one. */
-const wanted: Readonly<Record<ServiceKind, readonly string[]>> = { agent: ['kvm'], server: [] }
+/** The agent needs access to /dev/kvm. */
+const usefulGroups: Readonly<Record<ServiceKind, readonly string[]>> = { agent: ['kvm'], server: [] }
 
 export async function accountGroups(kind: ServiceKind, run: RunProgram): Promise<readonly string[]> {
   if (process.platform !== 'linux') return []
-  const found: string[] = []
-  for (const name of wanted[kind])
-    if (
-      await run('getent', 'group', name).then(
-        () => true,
-        () => false,
-      )
-    )
-      found.push(name)
-  return found
+  const names = usefulGroups[kind]
+  const exist = await Promise.all(names.map((name) => succeeds(run('getent', 'group', name))))
+  return names.filter((_, index) => exist[index])
 }

@@ -1,5 +1,5 @@
-// Installing, upgrading and removing a service below a folder of the test's own: which files there are, who can read
-// them, what the supervisor is told, and that an upgrade that does not come up is taken back.
+// Installing, upgrading and removing a service below a temporary folder: files, their permissions, commands to the
+// supervisor, and rollback.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -27,7 +27,7 @@ const request: InstallRequest = {
 
 let folder: string
 let calls: string[]
-/** The supervisor's answer to each start: thrown where it is an error. */
+/** The result of each start. An error is thrown. */
 let starts: (Error | undefined)[]
 
 const at = (...parts: string[]): string => path.join(folder, 'root', ...parts)
@@ -83,7 +83,7 @@ beforeEach(async () => {
 afterEach(() => fs.rm(folder, { recursive: true, force: true }))
 
 describe('installing', () => {
-  it('installing leaves files that everybody may read without a secret, and the secret where only the service reads it', async () => {
+  it('installing writes secrets only to files that no other user can read', async () => {
     await install('3.0.0')
     const unit = at('etc/systemd/system/svc3-agent.service')
     assert.equal(await modeOf(unit), 0o644)
@@ -99,7 +99,7 @@ describe('installing', () => {
     assert.deepEqual(calls, ['systemctl daemon-reload', 'systemctl enable svc3-agent', 'systemctl restart svc3-agent'])
   })
 
-  it('installing gives a server the memory that bin/svc3 gives it', async () => {
+  it('installing starts a server with the same flags of Node as bin/svc3', async () => {
     const [flag = ''] =
       /--max-semi-space-size=\d+/.exec(await fs.readFile(new URL('../../bin/svc3', import.meta.url), 'utf8')) ?? []
     const steps = await installSteps({ ...target(await packaged('3.0.0')), kind: 'server' }, request)
@@ -107,7 +107,7 @@ describe('installing', () => {
     assert.ok(flag && unit.includes(`ExecStart=/usr/bin/node ${flag} /usr/local/lib/svc3/server/current`), unit)
   })
 
-  it('installing copies the program so that its user can run it, without what this user compiled', async () => {
+  it('installing copies the program so that the user of the service can run it, without the compile cache', async () => {
     await install('3.0.0')
     const current = at('usr/local/lib/svc3/agent/current')
     assert.equal(await modeOf(path.join(current, 'dist/svc3.cjs')), 0o644)
@@ -117,7 +117,7 @@ describe('installing', () => {
     assert.deepEqual(installed, { version: '3.0.0', dataDir: request.dataDir, user: request.user })
   })
 
-  it('installing from a checkout copies its Node too, so that nothing of the checkout is needed', async () => {
+  it('installing from a checkout copies its Node, too, so that the checkout is not needed', async () => {
     const dir = await packaged('3.0.0')
     const node = path.join(dir, 'node')
     await fs.writeFile(node, 'a program', { mode: 0o700 })
@@ -132,7 +132,7 @@ describe('installing', () => {
     assert.equal(await fs.readlink(at('/usr/local/lib/svc3/agent/current/bin/orka3')), 'svc3')
   })
 
-  it('installing shows what it would do, and does nothing until it is confirmed', async () => {
+  it('installing lists its steps and does nothing until they are run', async () => {
     const steps = await installSteps(target(await packaged('3.0.0')), request)
     const said = steps.map(({ says }) => says).join('\n')
     assert.match(said, /\/etc\/systemd\/system\/svc3-agent\.service:\n {4}# Written by/)
@@ -140,12 +140,12 @@ describe('installing', () => {
     await assert.rejects(fs.access(at()), { code: 'ENOENT' })
   })
 
-  it('installing says what a service that does not come up said', async () => {
+  it('installing shows the log of a service that does not start', async () => {
     starts = [new Error('Job for svc3-agent.service failed')]
     await assert.rejects(install('3.0.0'), /svc3-agent did not start\. Last log lines:\nwhat it said last/)
   })
 
-  it('installing does not take over the data of another user', async () => {
+  it('installing refuses a data folder of another user', async () => {
     await fs.mkdir(at('var/lib/svc3-agent'), { recursive: true })
     await fs.writeFile(at('var/lib/svc3-agent/node.json'), '{}')
     const there = target(await packaged('3.0.0'))
@@ -181,7 +181,7 @@ describe('installing', () => {
 })
 
 describe('upgrading', () => {
-  it('upgrading changes the program in one step, and starts the service again with the words it had', async () => {
+  it('upgrading replaces the program atomically and restarts the service with the same arguments', async () => {
     await install('3.0.0')
     const unit = await fs.readFile(at('etc/systemd/system/svc3-agent.service'), 'utf8')
     calls = []
@@ -189,13 +189,13 @@ describe('upgrading', () => {
     assert.equal(await programNow(), '// 3.1.0')
     assert.equal(await fs.readFile(at('etc/systemd/system/svc3-agent.service'), 'utf8'), unit)
     assert.ok(calls.includes('systemctl restart svc3-agent'))
-    // The one before stays; older ones go.
+    // The previous copy stays; older ones are deleted.
     await upgrade(target(await packaged('3.2.0')))
     const kept = (await fs.readdir(at('usr/local/lib/svc3/agent'))).map((name) => name.replace(/-[0-9a-f]{12}$/, ''))
     assert.deepEqual(kept.sort(), ['3.1.0', '3.2.0', 'current', 'install.json'])
   })
 
-  it('upgrading goes back to what ran before where the new one does not come up', async () => {
+  it('upgrading rolls back if the new version does not start', async () => {
     await install('3.0.0')
     const unit = at('etc/systemd/system/svc3-agent.service')
     await fs.appendFile(unit, '# as it was\n')
@@ -209,13 +209,13 @@ describe('upgrading', () => {
     assert.equal(calls.filter((call) => call === 'systemctl restart svc3-agent').length, 3)
   })
 
-  it('upgrading says that there is nothing to upgrade', async () => {
+  it('upgrading fails if the service is not installed', async () => {
     await assert.rejects(upgrade(target(await packaged('3.1.0'))), /not installed here\. Run svc3 agent install first/)
   })
 })
 
 describe('removing', () => {
-  it('removing stops the service, and leaves its data', async () => {
+  it('removing stops the service and keeps its data', async () => {
     await install('3.0.0')
     calls = []
     for (const step of uninstallSteps(target('/nowhere'))) await step.run()

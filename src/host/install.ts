@@ -1,5 +1,5 @@
-// Installs svc3 as a service of its host, upgrades it in place, and removes it. Each is a list of steps, so that
-// `--dry-run` can tell them without doing any. Whatever happens to the service, VMs run on.
+// Installs svc3 as a service of its host, upgrades it in place, and removes it. Installing and removing are lists of steps,
+// which `--dry-run` prints. VMs keep running in each case.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
@@ -11,14 +11,14 @@ import type { RunProgram, Supervisor } from './supervisors.ts'
 export interface Installation {
   readonly kind: ServiceKind
   readonly supervisor: Supervisor
-  /** The folder with package.json, bin and dist of the program that is to be installed. */
+  /** The folder with package.json, bin and dist of the program to install. */
   readonly packageDir: string
-  /** Node, by a path that stays; undefined: `ownNode` is copied with the program. */
+  /** A path of Node that survives updates. Undefined: `ownNode` is copied with the program. */
   readonly node: string | undefined
   readonly ownNode: string
-  /** Files go below that folder; undefined: they go where the host looks for them. */
+  /** Files are written below this folder. Default: the root of the host. */
   readonly root: string | undefined
-  /** The service is started and stopped, users are made. Otherwise there are only files. */
+  /** Whether services are started and stopped and users created, rather than only files written. */
   readonly isLive: boolean
   readonly run: RunProgram
   say(line: string): void
@@ -27,16 +27,15 @@ export interface Installation {
 export interface InstallRequest {
   readonly user: string
   readonly dataDir: string
-  /** Other folders that the service writes to. */
   readonly writes: readonly string[]
-  /** What follows the program's name. Nothing secret. */
+  /** The arguments of the program. They must have no secrets. */
   readonly words: readonly string[]
-  /** Files of the service's user in the data folder, closed to others: secrets come this way. */
+  /** Files in the data folder that only the service's user can read. */
   readonly secrets: readonly { readonly name: string; readonly text: string }[]
 }
 
-/** What a later upgrade needs to know. */
-interface Note extends Pick<InstallRequest, 'user' | 'dataDir' | 'writes' | 'words'> {
+/** Recorded for upgrades. */
+interface InstallRecord extends Pick<InstallRequest, 'user' | 'dataDir' | 'writes' | 'words'> {
   readonly formatVersion: 1
   readonly groups: readonly string[]
 }
@@ -46,16 +45,16 @@ export interface InstallStep {
   run(): Promise<void>
 }
 
-const noteFile = 'install.json'
-const place = ({ root }: Pick<Installation, 'root'>, file: string): string =>
+const recordFile = 'install.json'
+const pathOn = ({ root }: Pick<Installation, 'root'>, file: string): string =>
   root === undefined ? file : path.join(root, file)
 
-/** As bin/svc3 has them, which services do not go through. */
+/** Flags of Node, as in bin/svc3, which services do not run. */
 const flags: Readonly<Record<ServiceKind, readonly string[]>> = { agent: [], server: ['--max-semi-space-size=16'] }
 
 const definitionOf = (
   { kind, node }: Pick<Installation, 'kind' | 'node'>,
-  { user, groups, dataDir, writes, words }: Omit<Note, 'formatVersion'>,
+  { user, groups, dataDir, writes, words }: Omit<InstallRecord, 'formatVersion'>,
 ): ServiceDefinition => ({
   kind,
   user,
@@ -86,7 +85,7 @@ export async function installSteps(target: Installation, request: InstallRequest
             says: `User ${user}: created if missing`,
             run: async () => {
               account = (await findAccount(user, run)) ?? (await createAccount(user, dataDir, run))
-              await requireOwn(place(target, dataDir), account, user, kind)
+              await requireOwn(pathOn(target, dataDir), account, user, kind)
             },
           },
         ]
@@ -94,31 +93,31 @@ export async function installSteps(target: Installation, request: InstallRequest
     ...[dataDir, ...supervisor.folders(kind)].map((each) => ({
       says: `Folder ${each}: created if missing, accessible only to ${user}`,
       run: async () => {
-        await fs.mkdir(place(target, each), { recursive: true })
-        await fs.chmod(place(target, each), 0o700)
-        await own(place(target, each))
+        await fs.mkdir(pathOn(target, each), { recursive: true })
+        await fs.chmod(pathOn(target, each), 0o700)
+        await own(pathOn(target, each))
       },
     })),
     ...secrets.map(({ name, text }) => ({
       says: `File ${path.join(dataDir, name)}: readable only by ${user}`,
       run: async () => {
-        const file = place(target, path.join(dataDir, name))
+        const file = pathOn(target, path.join(dataDir, name))
         await writeFileAtomically(file, text, { mode: 0o600 })
-        // Not through a link: the folder is that user's.
+        // lchown, because that user could have replaced the file by a link to another.
         if (account) await fs.lchown(file, account.uid, account.gid)
       },
     })),
     programStep(target),
-    noteStep(target, { formatVersion: 1, ...pick(request), groups }),
+    recordStep(target, { formatVersion: 1, ...pick(request), groups }),
     ...fileSteps(target, definition),
     ...(isLive ? [startStep(target)] : []),
   ].map((step) => withName(step, supervisor))
 }
 
-/** In every folder that an agent or a server has worked in. */
+/** A file in every data folder that an agent or a server has used. */
 const marks: Readonly<Record<ServiceKind, string>> = { agent: 'node.json', server: 'master.key' }
 
-/** Data that another user made could not be read, and VMs that another user runs could not be stopped. */
+/** The service could not read the data of another user, nor stop VMs that run as another user. */
 async function requireOwn(dataDir: string, { uid }: Account, user: string, kind: ServiceKind): Promise<void> {
   const mark = await fs.lstat(path.join(dataDir, marks[kind])).catch(() => undefined)
   if (!mark || mark.uid === uid) return
@@ -127,14 +126,14 @@ async function requireOwn(dataDir: string, { uid }: Account, user: string, kind:
   )
 }
 
-/** Changes the program and the definition, starts the service again, and goes back to the old ones if it does not come up. */
+/** Replaces the program and the definition and restarts the service. If it does not start, the old ones are restored. */
 export async function upgrade(target: Installation): Promise<{ readonly from: string; readonly to: string }> {
   const { kind, supervisor, run, isLive, say } = target
-  const folder = place(target, programDir(kind))
-  const note = await readNote(target)
-  const definition = definitionOf(target, note)
+  const folder = pathOn(target, programDir(kind))
+  const record = await readRecord(target)
+  const definition = definitionOf(target, record)
   const files = supervisor.files(definition)
-  const old = await Promise.all(files.map((file) => readFileIfPresent(place(target, file.path))))
+  const old = await Promise.all(files.map((file) => readFileIfPresent(pathOn(target, file.path))))
   const { before, now, version }: Installed = await copyProgram(target)
   for (const step of fileSteps(target, definition)) await step.run()
   const from = before === undefined ? 'none' : versionOf(before)
@@ -144,11 +143,11 @@ export async function upgrade(target: Installation): Promise<{ readonly from: st
   } catch (error) {
     if (before === undefined || before === now) throw error
     say(`${serviceNames[kind]} ${version} did not start; rolling back to ${from}`)
-    const said = await supervisor.lastWords(kind, run).catch(() => '')
+    const said = await supervisor.lastLog(kind, run).catch(() => '')
     await pointTo(folder, before)
     for (const [index, { path: file, mode }] of files.entries()) {
       const text = old[index]
-      if (text !== undefined) await writeFileAtomically(place(target, file), text, { mode })
+      if (text !== undefined) await writeFileAtomically(pathOn(target, file), text, { mode })
     }
     await supervisor.start(kind, run)
     throw new Error(
@@ -167,36 +166,35 @@ export function uninstallSteps(target: Installation): readonly InstallStep[] {
       : []),
     ...[...files.map((file) => file.path), programDir(kind)].map((file) => ({
       says: `${file}: removed`,
-      run: () => fs.rm(place(target, file), { recursive: true, force: true }),
+      run: () => fs.rm(pathOn(target, file), { recursive: true, force: true }),
     })),
-    ...(isLive ? [{ says: `${supervisor.name}: reload`, run: () => supervisor.forgotten(run) }] : []),
+    ...(isLive ? [{ says: `${supervisor.name}: reload`, run: () => supervisor.removed(run) }] : []),
   ]
 }
 
-/** What is installed: its version, and what the service works with. Undefined: nothing is. */
+/** Undefined if the service is not installed. */
 export async function installedAs(
   target: Pick<Installation, 'kind' | 'root'>,
 ): Promise<{ readonly version: string; readonly dataDir: string; readonly user: string } | undefined> {
-  const folder = place(target, programDir(target.kind))
+  const folder = pathOn(target, programDir(target.kind))
   const name = await currentProgram(folder)
-  const text = await readFileIfPresent(path.join(folder, noteFile))
+  const text = await readFileIfPresent(path.join(folder, recordFile))
   if (name === undefined || text === undefined) return undefined
-  const { dataDir, user } = JSON.parse(text) as Note
+  const { dataDir, user } = JSON.parse(text) as InstallRecord
   return { version: versionOf(name), dataDir, user }
 }
 
-async function readNote(target: Installation): Promise<Note> {
-  const text = await readFileIfPresent(path.join(place(target, programDir(target.kind)), noteFile))
-  if (text !== undefined) return JSON.parse(text) as Note
+async function readRecord(target: Installation): Promise<InstallRecord> {
+  const text = await readFileIfPresent(path.join(pathOn(target, programDir(target.kind)), recordFile))
+  if (text !== undefined) return JSON.parse(text) as InstallRecord
   throw new Error(`${serviceNames[target.kind]} is not installed here. Run svc3 ${target.kind} install first`)
 }
 
 const pick = ({ user, dataDir, writes, words }: InstallRequest) => ({ user, dataDir, writes, words })
 
 const copyProgram = (target: Installation): Promise<Installed> => {
-  const seenAs = programDir(target.kind)
   const node = target.node === undefined ? target.ownNode : undefined
-  return installProgram({ packageDir: target.packageDir, folder: place(target, seenAs), seenAs, node })
+  return installProgram({ packageDir: target.packageDir, folder: pathOn(target, programDir(target.kind)), node })
 }
 
 const programStep = (target: Installation): InstallStep => ({
@@ -206,12 +204,12 @@ const programStep = (target: Installation): InstallStep => ({
   },
 })
 
-const noteStep = (target: Installation, note: Note): InstallStep => ({
-  says: `${programDir(target.kind)}/${noteFile}: settings for upgrades`,
+const recordStep = (target: Installation, record: InstallRecord): InstallStep => ({
+  says: `${programDir(target.kind)}/${recordFile}: settings for upgrades`,
   run: () =>
     writeFileAtomically(
-      path.join(place(target, programDir(target.kind)), noteFile),
-      `${JSON.stringify(note, null, 2)}\n`,
+      path.join(pathOn(target, programDir(target.kind)), recordFile),
+      `${JSON.stringify(record, null, 2)}\n`,
       { mode: 0o644 },
     ),
 })
@@ -220,8 +218,8 @@ const fileSteps = (target: Installation, definition: ServiceDefinition): readonl
   target.supervisor.files(definition).map(({ path: file, text, mode }) => ({
     says: `${file}:\n${text.replace(/^/gm, '    ').trimEnd()}`,
     run: async () => {
-      await fs.mkdir(path.dirname(place(target, file)), { recursive: true })
-      await writeFileAtomically(place(target, file), text, { mode })
+      await fs.mkdir(path.dirname(pathOn(target, file)), { recursive: true })
+      await writeFileAtomically(pathOn(target, file), text, { mode })
     },
   }))
 
@@ -231,13 +229,13 @@ const startStep = ({ kind, supervisor, run }: Installation): InstallStep => ({
     try {
       await supervisor.start(kind, run)
     } catch (error) {
-      const said = await supervisor.lastWords(kind, run).catch(() => '')
+      const said = await supervisor.lastLog(kind, run).catch(() => '')
       throw new Error(`${serviceNames[kind]} did not start. Last log lines:\n${said || (error as Error).message}`)
     }
   },
 })
 
-/** An error says in which step it happened. */
+/** Makes errors name the step in which they occurred. */
 function withName(step: InstallStep, { name }: Supervisor): InstallStep {
   return {
     says: step.says,

@@ -1,4 +1,4 @@
-// The property list that launchd is given, read back by a parser that takes nothing but what such lists have.
+// The property list for launchd, parsed by a strict parser.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { launchdList } from './launchd.ts'
@@ -15,7 +15,7 @@ const agent: ServiceDefinition = {
 
 type Value = string | number | boolean | Value[] | { [key: string]: Value }
 
-/** Strict: every element must be one of the known ones, properly nested, with nothing between them. */
+/** Every element must be known and properly nested, with nothing in between. */
 function parsePlist(text: string): Value {
   const body =
     /^<\?xml version="1\.0" encoding="UTF-8"\?>\n<!DOCTYPE plist [^>]*>\n<!--.*?-->\n<plist version="1\.0">\n([\s\S]*)\n<\/plist>\n$/.exec(
@@ -53,7 +53,7 @@ function parsePlist(text: string): Value {
 }
 
 describe('property list', () => {
-  it('the property list has what keeps the agent running, and its VMs when it ends', () => {
+  it('the property list restarts the agent and keeps VMs running', () => {
     const list = parsePlist(launchdList(agent)) as Record<string, Value>
     assert.equal(list.Label, 'io.svc3.agent')
     assert.deepEqual(list.ProgramArguments, agent.command)
@@ -69,13 +69,13 @@ describe('property list', () => {
     })
   })
 
-  it('the property list ends all of the server with it', () => {
+  it('the property list ends all processes of the server', () => {
     const list = parsePlist(launchdList({ ...agent, kind: 'server' })) as Record<string, Value>
     assert.equal(list.Label, 'io.svc3.server')
     assert.equal(list.AbandonProcessGroup, undefined)
   })
 
-  it('the property list refuses what XML cannot hold', () => {
+  it('the property list refuses characters that XML does not allow', () => {
     assert.throws(() => launchdList({ ...agent, command: ['a\u0000b'] }), /cannot be in a property list/)
   })
 })

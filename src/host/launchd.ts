@@ -1,5 +1,5 @@
-// launchd's property list for a service of svc3, on macOS. `AbandonProcessGroup` leaves the agent's VMs alone when the
-// agent ends; `KeepAlive` starts it again when it fails. launchd rotates no logs: the program cuts its own (SVC3_LOG_FILE).
+// launchd's property list for a service of svc3, on macOS. `AbandonProcessGroup` keeps VMs running when the agent ends,
+// and `KeepAlive` restarts a service that fails. launchd does not rotate logs, so the program does (SVC3_LOG_FILE).
 import { type ServiceDefinition, type ServiceFile, type ServiceKind, serviceNames } from './service.ts'
 
 export const daemonFolder = '/Library/LaunchDaemons'
@@ -9,7 +9,7 @@ export const logFile = (kind: ServiceKind): string => `${logFolder(kind)}/${serv
 
 type Value = string | number | boolean | readonly string[] | { readonly [key: string]: Value }
 
-/** Homebrew's programs (tart, QEMU) are not where launchd looks by itself. */
+/** Includes Homebrew's folders (tart, QEMU), which are not in launchd's default. */
 const searchPath = '/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin'
 
 export function launchdList(service: ServiceDefinition): string {

@@ -1,18 +1,17 @@
 // The copy of the program that a service runs: `<folder>/<version>-<digest>/`, and a link `current` to one of them. The
-// link changes in one step, so that a start sees the old program or the new one; the one before stays, to go back to.
+// link is replaced atomically, so a service starts the old program or the new one. The previous copy stays for rollback.
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { succeeds } from '../platform/succeeds.ts'
 
 const link = 'current'
-/** What a service needs of the package. */
+/** The parts of the package that a service needs. */
 const parts = ['package.json', 'bin', 'dist'] as const
 
 export interface Installed {
-  /** As the service is started: through the link. */
-  readonly program: string
   readonly version: string
-  /** The name of the copy that `current` led to before; undefined at the first time. */
+  /** The copy that `current` led to before. Undefined after the first installation. */
   readonly before: string | undefined
   readonly now: string
 }
@@ -21,31 +20,25 @@ export class NotBuilt extends Error {
   override readonly name = 'NotBuilt'
 }
 
-/** As a service starts it, below the folder of its copies. */
+/** The path of the copied Node, below the folder of copies. */
 export const ownNode = path.posix.join(link, 'bin', 'node')
 
-interface Places {
+interface InstallationSource {
   readonly packageDir: string
-  /** Where copies go. */
+  /** The folder of copies. */
   readonly folder: string
-  /** How the running host calls that folder. */
-  readonly seenAs: string
-  /** The Node to copy too, where no other stays: that of a checkout, or of one user. */
+  /** The Node to copy, too, if it may be deleted: that of a checkout, or of a user. */
   readonly node: string | undefined
 }
 
-export async function installProgram({ packageDir, folder, seenAs, node }: Places): Promise<Installed> {
+export async function installProgram({ packageDir, folder, node }: InstallationSource): Promise<Installed> {
   const { version } = JSON.parse(await fs.readFile(path.join(packageDir, 'package.json'), 'utf8')) as {
     version: string
   }
   const now = `${version}-${await digestOf(path.join(packageDir, 'dist'), node && process.version)}`
   await fs.mkdir(folder, { recursive: true, mode: 0o755 })
   const target = path.join(folder, now)
-  const isThere = await fs.access(target).then(
-    () => true,
-    () => false,
-  )
-  if (!isThere) {
+  if (!(await succeeds(fs.access(target)))) {
     const draft = `${target}.${process.pid}.tmp`
     await fs.rm(draft, { recursive: true, force: true })
     try {
@@ -53,9 +46,9 @@ export async function installProgram({ packageDir, folder, seenAs, node }: Place
       for (const part of parts)
         await fs.cp(path.join(packageDir, part), path.join(draft, part), {
           recursive: true,
-          // A link of the package leads into the copy.
+          // A relative link then points into the copy.
           verbatimSymlinks: true,
-          // What this user's Node compiled is no business of the service's.
+          // The compile cache belongs to the Node of this user.
           filter: (source) => path.relative(packageDir, source) !== path.join('dist', 'cache'),
         })
       if (node !== undefined) await fs.copyFile(node, path.join(draft, 'bin', 'node'))
@@ -68,13 +61,13 @@ export async function installProgram({ packageDir, folder, seenAs, node }: Place
   const before = await currentProgram(folder)
   await pointTo(folder, now)
   await removeOthers(folder, [now, before ?? now])
-  return { program: path.posix.join(seenAs, link, 'dist', 'svc3.cjs'), version, before, now }
+  return { version, before, now }
 }
 
 export const currentProgram = (folder: string): Promise<string | undefined> =>
   fs.readlink(path.join(folder, link)).catch(() => undefined)
 
-/** Makes `current` lead to another copy, in one step. */
+/** Replaces the link `current` atomically. */
 export async function pointTo(folder: string, name: string): Promise<void> {
   const draft = path.join(folder, `${link}.${process.pid}.tmp`)
   await fs.rm(draft, { force: true })
@@ -82,7 +75,6 @@ export async function pointTo(folder: string, name: string): Promise<void> {
   await fs.rename(draft, path.join(folder, link))
 }
 
-/** The version of a copy, by its name. */
 export const versionOf = (name: string): string => name.replace(/-[0-9a-f]{12}$/, '')
 
 async function removeOthers(folder: string, kept: readonly string[]): Promise<void> {
@@ -107,7 +99,7 @@ async function digestOf(dist: string, nodeVersion = ''): Promise<string> {
   return hash.digest('hex').slice(0, 12)
 }
 
-/** Whatever the umask of who installs: the service's user has to read it. */
+/** Independent of the umask, because the service's user has to read the files. */
 async function openToAll(folder: string): Promise<void> {
   await fs.chmod(folder, 0o755)
   for (const entry of await fs.readdir(folder, { recursive: true, withFileTypes: true })) {

@@ -1,17 +1,17 @@
-// What svc3 is as a service of its host: one definition, from which systemd's unit and launchd's property list are made.
-// Nothing secret is in it: both are readable by everybody.
+// svc3 as a service of its host: one definition, from which systemd's unit and launchd's property list are made. It has no
+// secrets, because all users can read both.
 
 export type ServiceKind = 'agent' | 'server'
 
 export interface ServiceDefinition {
   readonly kind: ServiceKind
-  /** The program and its words, all paths absolute. */
+  /** The program and its arguments. All paths are absolute. */
   readonly command: readonly string[]
   readonly user: string
-  /** Groups that it needs beside its own. */
+  /** Additional groups of the user. */
   readonly groups: readonly string[]
   readonly dataDir: string
-  /** Folders besides that it writes to. */
+  /** Other folders that the service writes to. */
   readonly writes: readonly string[]
 }
 
@@ -30,5 +30,5 @@ export const summaries: Readonly<Record<ServiceKind, string>> = {
 
 export const defaultUsers: Readonly<Record<ServiceKind, string>> = { agent: 'svc3-agent', server: 'svc3' }
 
-/** The copy of the program that a service runs, so that an update of the package does not change it under its feet. */
+/** The service runs a copy of the program, so that an update of the package does not change a running service. */
 export const programDir = (kind: ServiceKind): string => `/usr/local/lib/svc3/${kind}`

@@ -1,4 +1,4 @@
-// What systemd and launchd say of a service, in our words.
+// States of services, as reported by systemd and launchd.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ExecError } from '../platform/exec.ts'

@@ -1,39 +1,39 @@
-// What runs services on a host: systemd or launchd. Each turns a definition into files, and starts, stops and looks.
+// The supervisors of services: systemd and launchd. Each turns a definition into files, and controls the service.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ExecError, exec, lastLines } from '../platform/exec.ts'
 import { daemonFolder, labels, launchdFiles, logFile, logFolder } from './launchd.ts'
 import { type ServiceDefinition, type ServiceFile, type ServiceKind, serviceNames } from './service.ts'
 import { systemdFiles } from './systemd.ts'
 
-/** Runs a program of the host; what it printed. */
+/** Runs a program of the host and returns its output. */
 export type RunProgram = (program: string, ...args: readonly string[]) => Promise<string>
 
 export const runProgram: RunProgram = async (program, ...args) =>
-  // Until a service that takes its time is up.
+  // `systemctl restart` returns when the service is ready, which may take TimeoutStartSec of the unit.
   (await exec(program, args, { timeoutMs: 330_000 })).stdout
 
 export interface ServiceState {
   readonly state: 'running' | 'starting' | 'stopped' | 'failed' | 'not installed'
   readonly pid?: number
-  /** As the service itself says it. */
+  /** The status text of the service. */
   readonly text?: string
 }
 
 export interface Supervisor {
   readonly name: 'systemd' | 'launchd'
   files(service: ServiceDefinition): readonly ServiceFile[]
-  /** Besides the data folder, for the service's user alone. */
+  /** Folders besides the data folder, accessible only to the service's user. */
   folders(kind: ServiceKind): readonly string[]
-  /** Starts it with the definition that is there now, or again if it runs; returns when it is up. VMs run on. */
+  /** Starts or restarts the service with its current definition, and returns when it is ready. VMs keep running. */
   start(kind: ServiceKind, run: RunProgram): Promise<void>
-  /** Ends it, and it does not come back with the host. VMs run on. */
+  /** Stops the service, also for the next boot. VMs keep running. */
   stop(kind: ServiceKind, run: RunProgram): Promise<void>
-  /** Its definition is gone from the disk. */
-  forgotten(run: RunProgram): Promise<void>
+  /** Called after the definition was deleted. */
+  removed(run: RunProgram): Promise<void>
   state(kind: ServiceKind, run: RunProgram): Promise<ServiceState>
-  /** The last that it said, for somebody who wonders why it does not run. */
-  lastWords(kind: ServiceKind, run: RunProgram): Promise<string>
-  /** The command that shows all of it. */
+  /** The last lines of the log, which may say why the service does not run. */
+  lastLog(kind: ServiceKind, run: RunProgram): Promise<string>
+  /** The command that shows the whole log. */
   logCommand(kind: ServiceKind): string
 }
 
@@ -49,7 +49,7 @@ const systemdStates: Readonly<Record<string, ServiceState['state']>> = {
 const systemd: Supervisor = {
   name: 'systemd',
   files: systemdFiles,
-  // The journal keeps what it writes.
+  // Logs go to the journal.
   folders: () => [],
   async start(kind, run) {
     await run('systemctl', 'daemon-reload')
@@ -59,35 +59,35 @@ const systemd: Supervisor = {
   async stop(kind, run) {
     await run('systemctl', 'disable', '--now', serviceNames[kind])
   },
-  async forgotten(run) {
+  async removed(run) {
     await run('systemctl', 'daemon-reload')
   },
   async state(kind, run) {
     const properties = '--property=LoadState,ActiveState,MainPID,StatusText'
     const text = await run('systemctl', 'show', serviceNames[kind], properties)
-    const shown = new Map(
+    const fields = new Map(
       text.split('\n').map((line) => {
         const at = line.indexOf('=')
         return [line.slice(0, at), line.slice(at + 1)]
       }),
     )
-    if (shown.get('LoadState') !== 'loaded') return { state: 'not installed' }
-    const pid = Number(shown.get('MainPID') ?? 0)
-    const said = shown.get('StatusText') ?? ''
+    if (fields.get('LoadState') !== 'loaded') return { state: 'not installed' }
+    const pid = Number(fields.get('MainPID') ?? 0)
+    const status = fields.get('StatusText') ?? ''
     return {
-      state: systemdStates[shown.get('ActiveState') ?? ''] ?? 'stopped',
+      state: systemdStates[fields.get('ActiveState') ?? ''] ?? 'stopped',
       ...(pid > 0 && { pid }),
-      ...(said !== '' && { text: said }),
+      ...(status !== '' && { text: status }),
     }
   },
-  lastWords: (kind, run) => run('journalctl', '-u', serviceNames[kind], '-n', '10', '-o', 'cat', '--no-pager'),
+  lastLog: (kind, run) => run('journalctl', '-u', serviceNames[kind], '-n', '10', '-o', 'cat', '--no-pager'),
   logCommand: (kind) => `journalctl -u ${serviceNames[kind]}`,
 }
 
 const target = (kind: ServiceKind): string => `system/${labels[kind]}`
-/** launchd forgets a service some time after it was told to. */
-const forgettingMs = 10_000
-const comingUpMs = 60_000
+/** launchd refuses to load a service again until it has finished unloading it. */
+const unloadMs = 10_000
+const startMs = 60_000
 
 const launchd: Supervisor = {
   name: 'launchd',
@@ -96,8 +96,8 @@ const launchd: Supervisor = {
   async start(kind, run) {
     await run('launchctl', 'bootout', target(kind)).catch(() => undefined)
     await run('launchctl', 'enable', target(kind))
-    await until(forgettingMs, () => run('launchctl', 'bootstrap', 'system', `${daemonFolder}/${labels[kind]}.plist`))
-    await until(comingUpMs, async () => {
+    await until(unloadMs, () => run('launchctl', 'bootstrap', 'system', `${daemonFolder}/${labels[kind]}.plist`))
+    await until(startMs, async () => {
       if ((await this.state(kind, run)).state !== 'running') throw new Error(`${labels[kind]} is not running`)
     })
   },
@@ -105,7 +105,7 @@ const launchd: Supervisor = {
     await run('launchctl', 'bootout', target(kind)).catch(() => undefined)
     await run('launchctl', 'disable', target(kind))
   },
-  forgotten: async () => undefined,
+  removed: async () => undefined,
   async state(kind, run) {
     const text = await run('launchctl', 'print', target(kind)).catch((error: ExecError) => {
       // 113: no such service.
@@ -118,7 +118,7 @@ const launchd: Supervisor = {
     if (/^[ \t]*state = running$/m.test(text)) return { state: 'running', ...(pid > 0 && { pid }) }
     return lastExit === 0 ? { state: 'stopped' } : { state: 'failed', text: `exit code ${lastExit}` }
   },
-  lastWords: async (kind, run) => lastLines(await run('tail', '-n', '10', logFile(kind)), 10),
+  lastLog: async (kind, run) => lastLines(await run('tail', '-n', '10', logFile(kind)), 10),
   logCommand: (kind) => `tail -f ${logFile(kind)}`,
 }
 

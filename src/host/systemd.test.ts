@@ -1,4 +1,4 @@
-// The unit that systemd is given: judged by systemd itself, and looked at for what keeps VMs alive.
+// The unit for systemd: systemd verifies it, and settings that keep VMs running are checked.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -26,10 +26,10 @@ describe('systemd unit', () => {
   after(() => fs.rm(folder, { recursive: true }))
 
   for (const service of [agent, server])
-    it(`the systemd unit of the ${service.kind} is one that systemd takes without a word`, async () => {
+    it(`the systemd unit of the ${service.kind} is accepted by systemd without warnings`, async () => {
       const file = path.join(folder, `svc3-${service.kind}.service`)
       await fs.writeFile(file, systemdUnit(service))
-      // Recursive errors of the host's own units are not ours: only what is said of this file counts.
+      // Errors of other units of the host do not count.
       const { stdout, stderr } = await exec('systemd-analyze', ['verify', '--man=no', '--recursive-errors=no', file])
       assert.deepEqual(
         `${stdout}${stderr}`.split('\n').filter((line) => line.includes('svc3-')),
@@ -37,7 +37,7 @@ describe('systemd unit', () => {
       )
     })
 
-  it('a wrong unit would make systemd complain', async () => {
+  it('systemd complains about an invalid unit', async () => {
     const file = path.join(folder, 'svc3-wrong.service')
     await fs.writeFile(file, systemdUnit(agent).replace('KillMode=process', 'KillMode=gently'))
     const said = await exec('systemd-analyze', ['verify', '--man=no', '--recursive-errors=no', file]).then(
@@ -47,7 +47,7 @@ describe('systemd unit', () => {
     assert.match(said, /svc3-wrong\.service.*gently/)
   })
 
-  it('the systemd unit lets VMs live on when the agent ends, and has the next agent find them', () => {
+  it('the systemd unit keeps VMs running when the agent ends, and their sockets visible to the next agent', () => {
     const text = systemdUnit(agent)
     for (const line of ['Type=notify', 'KillMode=process', 'SendSIGKILL=no', 'Restart=on-failure', 'PrivateTmp=no'])
       assert.ok(text.includes(`\n${line}\n`), line)
@@ -55,7 +55,7 @@ describe('systemd unit', () => {
     assert.match(text, /^ReadWritePaths=\/srv \/srv\/images \/tmp \/var\/tmp$/m)
   })
 
-  it('the systemd unit keeps words as they are', () => {
+  it('the systemd unit escapes arguments', () => {
     assert.match(systemdUnit(agent), / --name "a \\"b\\" 50%% \$\$HOME"\n/)
     assert.equal(systemdWord('https://svc3.example.com:8443'), 'https://svc3.example.com:8443')
     assert.equal(systemdWord('C:\\x y'), '"C:\\\\x y"')

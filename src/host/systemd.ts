@@ -1,12 +1,11 @@
-// systemd's unit for a service of svc3. The agent's VMs are processes that outlive it: `KillMode=process` leaves them
-// alone, and nothing here may put them, or where they keep their sockets, into a place that ends with the service.
+// systemd's unit for a service of svc3. VMs are processes that outlive the agent: `KillMode=process` keeps them running,
+// and no setting may make them or their sockets end with the service.
 import { type ServiceDefinition, type ServiceFile, type ServiceKind, serviceNames, summaries } from './service.ts'
 
 const unitFolder = '/etc/systemd/system'
 
 type Lines = readonly (readonly [name: string, value: string])[]
 
-/** For both. */
 const hardening: Lines = [
   ['UMask', '0077'],
   ['NoNewPrivileges', 'yes'],
@@ -25,22 +24,22 @@ const hardening: Lines = [
   ['RemoveIPC', 'no'],
 ]
 
-/** VMs' sockets are in /tmp; the server has one of its own. */
-const places: Readonly<Record<ServiceKind, readonly string[]>> = { agent: ['/tmp', '/var/tmp'], server: [] }
+/** VMs have their sockets in /tmp. The server has a private /tmp. */
+const temporaryFolders: Readonly<Record<ServiceKind, readonly string[]>> = { agent: ['/tmp', '/var/tmp'], server: [] }
 
 const byKind: Readonly<Record<ServiceKind, Lines>> = {
   agent: [
     ['KillMode', 'process'],
     ['SendSIGKILL', 'no'],
-    // VMs' sockets are in /tmp, and the next agent has to find them there.
+    // The next agent finds the sockets of VMs in /tmp.
     ['PrivateTmp', 'no'],
     ['DevicePolicy', 'closed'],
     ['DeviceAllow', '/dev/kvm rw'],
     ['DeviceAllow', '/dev/net/tun rw'],
-    // Guests' networks are sealed in namespaces of their own; nothing else is needed of those.
+    // Networks of guests are isolated in namespaces. Other kinds of namespaces are not needed.
     ['RestrictNamespaces', 'user net mnt'],
     ['RestrictAddressFamilies', 'AF_UNIX AF_INET AF_INET6 AF_NETLINK'],
-    // A host that runs out of memory ends a VM before its agent.
+    // If the host runs out of memory, a VM is killed rather than the agent.
     ['OOMScoreAdjust', '-500'],
     ['OOMPolicy', 'continue'],
     ['TasksMax', 'infinity'],
@@ -67,7 +66,7 @@ export function systemdUnit(service: ServiceDefinition): string {
         ['Description', summaries[kind]],
         ['Wants', 'network-online.target'],
         ['After', 'network-online.target'],
-        // A server that is away for an hour is no reason to give up.
+        // The service is restarted without limit: its server or store may be down for an hour.
         ['StartLimitIntervalSec', '0'],
       ],
     ],
@@ -75,7 +74,7 @@ export function systemdUnit(service: ServiceDefinition): string {
       'Service',
       [
         ['Type', 'notify'],
-        // systemd-notify tells it, as a child of ours.
+        // A child process, systemd-notify, sends the notifications.
         ['NotifyAccess', 'all'],
         ['ExecStart', command.map(systemdWord).join(' ')],
         ['Restart', 'on-failure'],
@@ -85,7 +84,7 @@ export function systemdUnit(service: ServiceDefinition): string {
         ['User', user],
         ...(groups.length > 0 ? ([['SupplementaryGroups', groups.join(' ')]] as const) : []),
         ['WorkingDirectory', pathValue(dataDir)],
-        ['ReadWritePaths', [dataDir, ...writes, ...places[kind]].map(systemdWord).join(' ')],
+        ['ReadWritePaths', [dataDir, ...writes, ...temporaryFolders[kind]].map(systemdWord).join(' ')],
         ...hardening,
         ...byKind[kind],
       ],
@@ -103,14 +102,14 @@ export const systemdFiles = (service: ServiceDefinition): readonly ServiceFile[]
 ]
 
 const plain = /^[A-Za-z0-9_@:=,./+-]+$/
-/** A word of a command line. `%` begins a specifier, `$` a variable. */
+/** Escapes a word of a command line, in which `%` begins a specifier and `$` a variable. */
 export function systemdWord(word: string): string {
   refuseControl(word)
   const text = word.replaceAll('%', '%%').replaceAll('$', '$$$$')
   return plain.test(text) ? text : `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 }
 
-/** A value that is one path takes all of the line. */
+/** Escapes a path that is the whole value, which is not quoted. */
 function pathValue(path: string): string {
   refuseControl(path)
   return path.replaceAll('%', '%%')

@@ -1,4 +1,4 @@
-// The node's configuration file: what it takes, what it refuses, and that a refusal never tells a secret.
+// The node's configuration file: which settings are accepted and refused. Refusals never contain secrets.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -14,7 +14,7 @@ before(async () => {
 after(() => fs.rm(folder, { recursive: true }))
 
 describe('parseAgentSettings', () => {
-  it('parseAgentSettings takes a boot disk, its format, a key and a processor', () => {
+  it('parseAgentSettings accepts a boot disk, its format, a key and a processor', () => {
     const given = { bootDisk: '/srv/oc.qcow2', bootDiskFormat: 'qcow2', smcKey: key, cpu: 'host' }
     assert.deepEqual(parseAgentSettings(JSON.stringify({ macos: given }), 'f'), {
       macos: { openCore: { file: '/srv/oc.qcow2', format: 'qcow2' }, smcKey: key, cpu: 'host' },
@@ -25,7 +25,7 @@ describe('parseAgentSettings', () => {
     assert.deepEqual(parseAgentSettings('{}', 'f'), {})
   })
 
-  it('parseAgentSettings takes a bridge, or what sealed guests of tart may reach, and says what does not go together', () => {
+  it('parseAgentSettings accepts a bridge or allowed networks of sealed guests, and refuses contradictions', () => {
     assert.deepEqual(parseAgentSettings('{"apple":{"bridge":"en0"}}', 'f'), { apple: { bridge: 'en0' } })
     assert.deepEqual(appleNetwork(undefined, { bridge: 'en0' }), { kind: 'bridged', card: 'en0' })
     const { apple } = parseAgentSettings('{"apple":{"allow":["10.0.0.0/8"]}}', 'f')
@@ -67,18 +67,18 @@ describe('parseAgentSettings', () => {
 })
 
 describe('readAgentSettings', () => {
-  it('readAgentSettings takes no file for no settings, but not where somebody named it', async () => {
-    const file = path.join(folder, 'none.json')
-    assert.deepEqual(await readAgentSettings(file, false), {})
-    await assert.rejects(readAgentSettings(file, true), /Cannot read .*none\.json \(ENOENT\)/)
+  it('readAgentSettings needs no file in the data folder, but requires one that an option names', async () => {
+    assert.deepEqual(await readAgentSettings({ dataDir: folder }), {})
+    const configFile = path.join(folder, 'none.json')
+    await assert.rejects(readAgentSettings({ dataDir: folder, configFile }), /Cannot read .*none\.json \(ENOENT\)/)
   })
 
-  it('readAgentSettings refuses what others can read', async () => {
-    const file = path.join(folder, 'open.json')
+  it('readAgentSettings refuses a file that other users can read', async () => {
+    const file = path.join(folder, 'agent.json')
     await fs.writeFile(file, JSON.stringify({ macos: { smcKey: key } }))
     await fs.chmod(file, 0o640)
-    await assert.rejects(readAgentSettings(file, false), /chmod 600/)
+    await assert.rejects(readAgentSettings({ dataDir: folder }), /chmod 600/)
     await fs.chmod(file, 0o600)
-    assert.equal((await readAgentSettings(file, false)).macos?.smcKey, key)
+    assert.equal((await readAgentSettings({ dataDir: folder })).macos?.smcKey, key)
   })
 })

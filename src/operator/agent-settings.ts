@@ -6,30 +6,34 @@ import path from 'node:path'
 import type { AppleNetwork } from '../drivers/apple/launch.ts'
 import { type MacosSettings, smcKeyProblem } from '../drivers/qemu/macos.ts'
 
-export const agentSettingsFile = 'agent.json'
-
 export interface AgentSettings {
   readonly macos?: MacosSettings
   readonly apple?: AppleSettings
 }
 
-/** Of the networks of tart's guests. */
+/** Networks of tart's guests. */
 interface AppleSettings {
-  /** The card of the Mac that guests are connected to, such as `en0`. */
+  /** The Mac's network card to connect guests to, such as `en0`. */
   readonly bridge?: string
-  /** What sealed guests may reach besides the internet. */
+  /** Networks that sealed guests may reach besides the internet. */
   readonly allow?: readonly string[]
 }
 
-/** Its message says what is wrong with the file, and never what is in it. */
+/** The message never quotes the file. */
 export class AgentSettingsError extends Error {
   override readonly name = 'AgentSettingsError'
 }
 
-/** No file is no settings, unless it was asked for by name. */
-export async function readAgentSettings(file: string, isAskedFor: boolean): Promise<AgentSettings> {
+interface SettingsLocation {
+  readonly dataDir: string
+  /** Default: the file in the data folder, which may be missing. */
+  readonly configFile?: string | undefined
+}
+
+export async function readAgentSettings({ dataDir, configFile }: SettingsLocation): Promise<AgentSettings> {
+  const file = configFile ?? path.join(dataDir, 'agent.json')
   const handle = await fs.open(file, 'r').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' && !isAskedFor) return undefined
+    if (error.code === 'ENOENT' && configFile === undefined) return undefined
     throw new AgentSettingsError(`Cannot read the node configuration ${file} (${error.code})`)
   })
   if (!handle) return {}
@@ -49,7 +53,7 @@ export function parseAgentSettings(text: string, file: string): AgentSettings {
   try {
     value = JSON.parse(text)
   } catch {
-    // What JSON.parse says would quote the text.
+    // The error of JSON.parse quotes the text, which may be secret.
     throw wrong('it is not JSON')
   }
   const { macos, apple } = fieldsOf(value, 'it', ['macos', 'apple'], wrong)
@@ -63,7 +67,7 @@ type Wrong = (problem: string) => AgentSettingsError
 
 function parseApple(apple: unknown, wrong: Wrong): AppleSettings {
   const { bridge, allow } = fieldsOf(apple, 'apple', ['bridge', 'allow'], wrong)
-  // It becomes a part of an argument, and "list" would only list them.
+  // The name becomes part of an argument of tart, where "list" would list the interfaces instead.
   if (
     bridge !== undefined &&
     !(typeof bridge === 'string' && /^[A-Za-z][\w .-]{0,63}$/.test(bridge) && bridge !== 'list')
@@ -80,15 +84,15 @@ function isRange(value: unknown): value is string {
   return typeof value === 'string' && net.isIPv4(address) && Number(bits) <= 32
 }
 
-/** Of tart's guests, by what was asked for and what the node is given. */
+/** The network of tart's guests, by the option --network and the settings. */
 export function appleNetwork(
-  asked: 'sealed' | 'user' | undefined,
+  requested: 'sealed' | 'user' | undefined,
   { bridge, allow }: AppleSettings = {},
 ): AppleNetwork {
-  if (bridge !== undefined && asked !== undefined)
+  if (bridge !== undefined && requested !== undefined)
     throw new AgentSettingsError('Use either apple.bridge in the node configuration or --network')
   if (bridge !== undefined) return { kind: 'bridged', card: bridge }
-  if (asked === 'sealed') return { kind: 'sealed', ...(allow && { allow }) }
+  if (requested === 'sealed') return { kind: 'sealed', ...(allow && { allow }) }
   if (allow) throw new AgentSettingsError('Add --network sealed: apple.allow needs isolated guests')
   return { kind: 'shared' }
 }

@@ -1,4 +1,4 @@
-// svc3 agent: what is asked for becomes what the program is given; the join token comes by ways that nobody sees.
+// How svc3 agent reads its options, and join tokens from sources that other users cannot see.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -6,7 +6,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type FakeHostOptions, given as givenTo, run } from '../../test/support/rigs/cli-host.ts'
 import { encodeJoinString } from '../rules/join-string.ts'
-import { type AgentValues, agentOptions } from './agent.ts'
+import { type AgentValues, agentOptions } from './agent-options.ts'
 
 const url = ['--api-url', 'http://127.0.0.1:8080']
 
@@ -35,7 +35,7 @@ describe('svc3 agent', () => {
     )
   })
 
-  it('svc3 agent passes on the options that it is given', async () => {
+  it('svc3 agent passes its options on to the agent', async () => {
     const words =
       '--name n1 --data d --images i --driver simulated --architecture arm64 --ip 10.0.0.7 --cpu 8 --memory 16 --max-vms 2'
     const { given } = await start([...url, '--api-url', 'http://127.0.0.1:8081', ...words.split(' ')])
@@ -58,7 +58,7 @@ describe('svc3 agent', () => {
     assert.equal(byEnvironment.given.joinToken, undefined)
   })
 
-  it('svc3 agent says what is wrong with the join token of a host that knows no server', async () => {
+  it('svc3 agent explains an invalid join token if no server address is known', async () => {
     const refused = async (...words: readonly string[]) => {
       const { exitCode, stderr } = await run(['agent', '--data', folder, ...words], { input: '\n' })
       assert.notEqual(exitCode, 0)
@@ -77,7 +77,7 @@ describe('svc3 agent', () => {
     assert.match(await refused(), /No server address known/)
   })
 
-  it('svc3 agent takes the name of a node that has joined, unless it is given another', async () => {
+  it('svc3 agent keeps the name of a node that has joined, unless --name is given', async () => {
     const data = path.join(folder, 'joined')
     await fs.mkdir(data)
     await fs.writeFile(path.join(data, 'node.json'), JSON.stringify({ version: 1, name: 'n1', uid: 'u' }))
@@ -89,14 +89,14 @@ describe('svc3 agent', () => {
     await assert.rejects(() => start(['--simulate', 'boot=2s']), /--simulate needs --driver simulated/)
   })
 
-  it('svc3 agent removes VMs that the service does not list only with --remove-unknown', async () => {
+  it('svc3 agent deletes VMs that the server does not list only with --remove-unknown', async () => {
     assert.equal((await start(url)).given.removeUnknown, false)
     assert.equal((await start([...url, '--remove-unknown'])).given.removeUnknown, true)
     const { stdout } = await run(['agent', '--help'])
     assert.match(stdout, /--remove-unknown +Delete VMs that the server does not list/)
   })
 
-  it('svc3 agent warns about a join token that everybody on the host can see', async () => {
+  it('svc3 agent warns about a join token that all users of the host can see', async () => {
     const { given, stderr } = await start([...url, '--join', 'token-canary'])
     assert.equal(await given.joinToken?.(), 'token-canary')
     assert.match(stderr, /Other users of this machine can see --join/)
@@ -115,7 +115,7 @@ describe('svc3 agent', () => {
     assert.match(await refused(['--api-url', 'https://x', '--fingerprint', 'zz']), /fingerprint/)
   })
 
-  it('svc3 agent judges an https server by the fingerprint that it was given', async () => {
+  it('svc3 agent trusts an https server with the given fingerprint only', async () => {
     const own = `${'AB:'.repeat(31)}AB`
     const { given } = await start(['--api-url', 'https://svc3.example.com', '--fingerprint', own])
     const trust = given.trust(given.apiUrls)
@@ -125,7 +125,7 @@ describe('svc3 agent', () => {
     assert.equal((await start(url)).given.trust(['http://127.0.0.1:8080']), undefined)
   })
 
-  it('svc3 agent believes an https server with the key in its join string, and no other that nobody vouches for', async () => {
+  it('svc3 agent trusts an https server with the key in its join string, and no other with a self-signed certificate', async () => {
     const pin = `${'AB:'.repeat(31)}AB`
     const { given } = await start(['--join', encodeJoinString({ urls: ['https://a.example.com'], pin, token: 't' })])
     assert.deepEqual([given.joinUrls, given.pin], [['https://a.example.com'], pin])
@@ -137,7 +137,7 @@ describe('svc3 agent', () => {
     assert.match(refusal?.hint ?? '', /^If the server has a certificate of your own CA, start the agent with --ca FILE/)
   })
 
-  it('svc3 agent warns when tokens would travel in clear', async () => {
+  it('svc3 agent warns when tokens would be sent unencrypted', async () => {
     const { stderr } = await start(['--api-url', 'http://svc3.example.com'])
     assert.match(stderr, /is sent unencrypted/)
   })

@@ -1,22 +1,21 @@
-// The agents of `svc3 dev`, in a thread of their own: what they do for their VMs holds up no answer of the server.
+// The agents of `svc3 dev`, in a separate thread, so that their work does not delay responses of the server.
 import { parentPort, workerData } from 'node:worker_threads'
 import { type Agent, type AgentOptions, startAgent } from '../agent/agent.ts'
 import { type DriverName, openDriver } from '../drivers/index.ts'
 import { createLog, type Level } from '../platform/log.ts'
 import type { Simulation } from './simulate.ts'
 
-/** What the thread is started with. */
 export interface NodesWork {
   readonly nodes: readonly Omit<AgentOptions, 'driver' | 'joinToken' | 'log' | 'recipes' | 'trust'>[]
   readonly driver: DriverName
-  /** Each node has a driver of its own, with the same settings. */
+  /** Each node has a separate driver with these settings. */
   readonly settings: Pick<NonNullable<Parameters<typeof openDriver>[1]>, 'network' | 'macos'> & {
     readonly simulation?: Simulation
   }
   readonly logLevel: Level
 }
 
-/** What the thread says: every node is connected, or one needs a token to join with. */
+/** All nodes are connected, or one of them needs a join token. */
 export type FromNodes = 'ready' | 'token'
 export type ToNodes = 'stop' | { readonly token: string } | { readonly problem: string }
 
@@ -26,13 +25,13 @@ const say = (message: FromNodes): void => port.postMessage(message)
 const { nodes, driver, settings, logLevel } = workerData as NodesWork
 const log = createLog(logLevel)
 
-/** Any token is as good as another: the first answer is for who asked first. */
+/** Requests for join tokens. Answers come in the same order, and any token fits any node. */
 const joining: PromiseWithResolvers<string>[] = []
 function joinToken(): Promise<string> {
-  const asked = Promise.withResolvers<string>()
-  joining.push(asked)
+  const request = Promise.withResolvers<string>()
+  joining.push(request)
   say('token')
-  return asked.promise
+  return request.promise
 }
 port.on('message', (message: ToNodes) => {
   if (message === 'stop') void stop()
@@ -40,16 +39,16 @@ port.on('message', (message: ToNodes) => {
   else joining.shift()?.reject(new Error(message.problem))
 })
 
-// Here they are part of the service: their routine messages are for debugging.
-const start = (place: number): Promise<Agent> =>
+// Info messages of agents are debug messages here, because the agents are part of the service.
+const start = (index: number): Promise<Agent> =>
   startAgent({
-    ...(nodes[place] as NodesWork['nodes'][number]),
+    ...(nodes[index] as NodesWork['nodes'][number]),
     driver: openDriver(driver, settings),
     joinToken,
     log: { ...log, info: log.debug },
   })
 
-const agents = await Promise.all(nodes.map((_, place) => start(place)))
+const agents = await Promise.all(nodes.map((_, index) => start(index)))
 await Promise.all(agents.map(({ ready }) => ready))
 const timers = new Set<NodeJS.Timeout>()
 loseNodes(settings.simulation)
@@ -61,7 +60,7 @@ async function stop(): Promise<void> {
   process.exit()
 }
 
-/** Nodes that are lost now and then, each at a time of its own: they stop, and come back where that was asked for. */
+/** Stops nodes at random times, and starts them again if `backAfterMs` is set. */
 function loseNodes({ loseAfterMs, backAfterMs }: Simulation = {}): void {
   if (loseAfterMs === undefined) return
   const later = (milliseconds: number, work: () => Promise<void>): void => {
@@ -74,14 +73,14 @@ function loseNodes({ loseAfterMs, backAfterMs }: Simulation = {}): void {
     )
     timers.add(timer)
   }
-  const lose = (place: number): void =>
+  const lose = (index: number): void =>
     later(loseAfterMs, async () => {
-      await agents[place]?.stop()
+      await agents[index]?.stop()
       if (backAfterMs === undefined) return
       later(backAfterMs, async () => {
-        agents[place] = await start(place)
-        lose(place)
+        agents[index] = await start(index)
+        lose(index)
       })
     })
-  for (const place of agents.keys()) lose(place)
+  for (const index of agents.keys()) lose(index)
 }

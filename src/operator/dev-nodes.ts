@@ -16,7 +16,7 @@ import { defaultNamespace } from '../rules/names.ts'
 import { demoImage } from '../store/records/demo-image.ts'
 import type { VmObserved } from '../store/records/fleet-records.ts'
 import { isFault } from '../store/store.ts'
-import { agentSettingsFile, readAgentSettings } from './agent-settings.ts'
+import { readAgentSettings } from './agent-settings.ts'
 import type { FromNodes, NodesWork, ToNodes } from './dev-nodes-thread.ts'
 import { ensureHostPrograms } from './host-programs.ts'
 import type { ListenAddress } from './options.ts'
@@ -30,38 +30,36 @@ export interface DevOptions {
   /** How many nodes of each architecture. */
   readonly nodes: Readonly<Record<Architecture, number>>
   readonly simulation: Simulation
-  /** What copies of images may take of the disk. */
   readonly imageQuotaBytes: number | undefined
-  /** The registry that the images are in; without it, where the settings say, or the data folder. */
+  /** The registry of images. Default: as configured, or the data folder. */
   readonly images: string | undefined
 }
 
 type Plane = Pick<ControlPlane, 'localUrl' | 'nodeKeys' | 'collections' | 'logLevel'>
 
-/** As many cores as the smallest Mac has, so that a VM of the usual size fits on any machine. */
-const fewestCores = 8
+/** As many as the smallest Mac has, so that a VM of the default size fits on any machine. */
+const minCores = 8
 const mib = 2 ** 20
 const joinSeconds = 300
 
-interface Kind {
-  /** Of the nodes' names. Nodes of their own: VMs of one driver are nothing to the other. */
+interface NodeKind {
+  /** Begins the names of nodes. Each driver has separate nodes, because it cannot use the VMs of another. */
   readonly prefix: string
-  /** Of the driver. */
-  settings(options: Place): Promise<NodesWork['settings']>
-  capacity(place: number, count: number): CapacityOptions
+  settings(options: NodesOptions): Promise<NodesWork['settings']>
+  capacity(index: number, count: number): CapacityOptions
 }
 
-const kinds: Readonly<Record<DevOptions['driver'], Kind>> = {
+const kinds: Readonly<Record<DevOptions['driver'], NodeKind>> = {
   qemu: {
     prefix: 'dev',
     async settings({ dataDir }) {
       const network = await usableNetwork()
-      const { macos } = await readAgentSettings(path.join(dataDir, agentSettingsFile), false)
+      const { macos } = await readAgentSettings({ dataDir })
       return { network, macos }
     },
-    // They share this machine.
+    // The nodes share this machine.
     capacity: (_, count) => ({
-      cpu: Math.max(os.availableParallelism(), fewestCores),
+      cpu: Math.max(os.availableParallelism(), minCores),
       memoryMiB: Math.floor((os.totalmem() * 0.9) / mib / count),
       ip: '127.0.0.1',
     }),
@@ -69,11 +67,11 @@ const kinds: Readonly<Record<DevOptions['driver'], Kind>> = {
   simulated: {
     prefix: 'sim',
     settings: async ({ simulation }) => ({ simulation }),
-    // Each is a Mac mini at an address of its own.
-    capacity: (place) => ({
+    // Each node is like a Mac mini, with a separate address.
+    capacity: (index) => ({
       cpu: 12,
       memoryMiB: 32_768,
-      ip: `127.1.${Math.floor(place / 250)}.${(place % 250) + 1}`,
+      ip: `127.1.${Math.floor(index / 250)}.${(index % 250) + 1}`,
     }),
   },
 }
@@ -82,16 +80,16 @@ export interface Nodes {
   readonly driver: DevOptions['driver']
   readonly count: number
   stop(): Promise<void>
-  /** What to tell whoever stops them about VMs that outlive them. */
+  /** Says which VMs keep running after the nodes have stopped. */
   left(): string
 }
 
-type Place = Pick<DevOptions, 'dataDir' | 'driver' | 'simulation' | 'imageQuotaBytes'>
+type NodesOptions = Pick<DevOptions, 'dataDir' | 'driver' | 'simulation' | 'imageQuotaBytes'>
 
 /** Returns when every node is connected. */
 export async function startNodes(
   plane: Plane,
-  options: Place & Pick<DevOptions, 'nodes'>,
+  options: NodesOptions & Pick<DevOptions, 'nodes'>,
   program: string,
 ): Promise<Nodes> {
   await listBuiltInImages(plane)
@@ -104,14 +102,14 @@ export async function startNodes(
     })),
   )
   if (names.length === 0) return { driver, count: 0, stop: async () => undefined, left: () => '' }
-  const nodes = names.map(({ name, architecture }, place) => ({
+  const nodes = names.map(({ name, architecture }, index) => ({
     apiUrls: [plane.localUrl],
     folder: path.join(options.dataDir, 'nodes', name),
     imageFolder: path.join(options.dataDir, 'images'),
     name,
     version,
     imageQuotaBytes: options.imageQuotaBytes,
-    capacity: { architecture, ...kind.capacity(place, names.length) },
+    capacity: { architecture, ...kind.capacity(index, names.length) },
   }))
   const settings = await kind.settings(options)
   const thread = await startThread(plane.nodeKeys, { nodes, driver, settings, logLevel: plane.logLevel })
@@ -124,7 +122,7 @@ export async function startNodes(
   }
 }
 
-/** Those that may have a process: a stopped or failed VM has none. */
+/** VMs that may have a process: stopped and failed ones have none. */
 const vmsOn = ({ collections }: Plane, nodes: ReadonlySet<string>): string[] =>
   collections.vms.view
     .range()
@@ -134,7 +132,7 @@ const vmsOn = ({ collections }: Plane, nodes: ReadonlySet<string>): string[] =>
 
 const endedPowers: ReadonlySet<VmObserved['power']> = new Set(['stopped', 'failed'])
 
-/** Without their data nothing finds their processes again. */
+/** Warns before the data are deleted, without which the processes of VMs are not found again. */
 export function leftBehind(vms: readonly string[], program: string): string {
   if (vms.length === 0) return ''
   const [count, them] = vms.length === 1 ? ['1 VM keeps', 'it'] : [`${vms.length} VMs keep`, 'them']
@@ -144,19 +142,18 @@ To start over, delete ${them} with ${program} vm delete while svc3 runs, before 
 `
 }
 
-/** More would not be read. */
 const maxShown = 20
 
 const say = (line: string): void => void process.stdout.write(`svc3: ${line}\n`)
 
-/** Real VMs where possible; otherwise simulated ones, with a clear warning. */
+/** Falls back to simulated VMs, with a warning. */
 async function usableDriver(wanted: DevOptions['driver']): Promise<DevOptions['driver']> {
   if (wanted !== 'qemu' || (await ensureHostPrograms(say))) return wanted
   say('Until then VMs are SIMULATED: commands work, but nothing runs and SSH does not answer')
   return 'simulated'
 }
 
-/** On one's own machine an open network is better than none, with a warning. */
+/** Falls back to a network that is not isolated, with a warning: on a developer's machine it is better than none. */
 async function usableNetwork(): Promise<NetworkKind> {
   const why = await canSeal()
   if (why === undefined || process.platform !== 'linux') return defaultNetwork
@@ -164,7 +161,7 @@ async function usableNetwork(): Promise<NetworkKind> {
   return 'user'
 }
 
-/** Returns when its nodes are connected. When the thread ends after that unasked, this process ends with it. */
+/** Returns when all nodes are connected. If the thread fails later, this process ends, too. */
 async function startThread(nodeKeys: Plane['nodeKeys'], workerData: NodesWork): Promise<Pick<Nodes, 'stop'>> {
   const thread = new Worker(findThread('dev-nodes-thread', import.meta.url), {
     name: 'svc3-nodes',
@@ -172,7 +169,7 @@ async function startThread(nodeKeys: Plane['nodeKeys'], workerData: NodesWork): 
     execArgv: [],
     stderr: true,
   })
-  // Node itself would stop to pass it on when nobody reads this process's any more, and keep all of it.
+  // If Node passed the output on, it would buffer all of it once the reader of this process has closed the pipe.
   thread.stderr.on('data', (text) => process.stderr.write(text))
   const tell = (message: ToNodes): void => thread.postMessage(message)
   const { promise: ready, resolve, reject } = Promise.withResolvers<void>()
@@ -203,14 +200,14 @@ async function startThread(nodeKeys: Plane['nodeKeys'], workerData: NodesWork): 
   }
 }
 
-/** Linux images that nodes build themselves at the first use: listed from the first second. */
+/** Lists the Linux images that nodes build at their first use. */
 async function listBuiltInImages({ collections }: Plane): Promise<void> {
   const records = builtInImages.flatMap((image) => architectures.map((architecture) => demoImage(image, architecture)))
   for (const record of records) {
     if (collections.images.get('', record.name)) continue
     const at = timestamp(new Date())
-    const whole = { ...record, owner: 'svc3', createdAt: at, updatedAt: at }
-    await collections.images.create('', record.name, whole).catch((error: unknown) => {
+    const image = { ...record, owner: 'svc3', createdAt: at, updatedAt: at }
+    await collections.images.create('', record.name, image).catch((error: unknown) => {
       if (!isFault(error, 'AlreadyExists')) throw error
     })
   }

@@ -1,4 +1,4 @@
-// What `svc3 dev` says when it starts and stops, and the token in its connection file: it is that user's, and ends with them.
+// What `svc3 dev` prints when it starts and stops, and the token in its connection file.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { usersInMemory } from '../../test/support/rigs/users.ts'
@@ -17,7 +17,7 @@ const tokens = {
   issue: async (principal: Principal) => ({ token: `token ${issued.push(principal)}` }),
 } as unknown as Tokens
 
-it('the token in the connection file is bound to the account; without it there is none, and that is logged once', async () => {
+it('the token in the connection file belongs to the administrator; without that user there is none, which is logged once', async () => {
   const { users: localUsers } = await usersInMemory()
   const note = adminNote()
   const ask = () => note({ tokens, localUsers, log })
@@ -34,7 +34,7 @@ it('the token in the connection file is bound to the account; without it there i
   assert.match(lines[0] ?? '', /user admin@localhost not found/)
 })
 
-it('the connection file has no token with an organisation’s own provider', async () => {
+it('the connection file has a token of the administrator with an external identity provider', async () => {
   await adminNote()({ tokens, localUsers: undefined, log })
   assert.deepEqual(issued.at(-1), { kind: 'user', name: 'admin@localhost', admin: true })
 })

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { type Architecture, architectures } from '../api/architecture.ts'
 import type { User } from '../auth/principal.ts'
 import { accountIdOf } from '../auth/provider/users.ts'
-import { defineCommand } from '../cli/command.ts'
+import { defineCommand, type Options } from '../cli/command.ts'
 import { contextElsewhere, dataDir } from '../cli/connect/connection.ts'
 import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
@@ -14,54 +14,54 @@ import { nextSteps } from '../control-plane/next-steps.ts'
 import { processExists } from '../platform/lock-file.ts'
 import { isLoopback } from '../rules/addresses.ts'
 import type { DevOptions } from './dev-nodes.ts'
-import { imageQuota, imagesAddressOf, imagesOption, type ListenAddress, parseListen } from './options.ts'
+import {
+  dataOptions,
+  imageQuota,
+  imageQuotaOption,
+  imagesAddressOf,
+  imagesOption,
+  type ListenAddress,
+  type OptionValues,
+  parseListen,
+} from './options.ts'
 import { parseSimulation, simulateOption } from './simulate.ts'
 
-/** Those that need nothing of a host but its programs. */
 const devDrivers = ['qemu', 'simulated'] as const satisfies readonly DevOptions['driver'][]
 
 const maxNodes = 1_000
 const kubernetesDefault = '127.0.0.1:6443'
 
+const devTable = {
+  listen: {
+    type: 'string',
+    value: 'HOST:PORT',
+    default: '127.0.0.1:8080',
+    description: 'Loopback address to listen on (port 0: any free port)',
+  },
+  data: dataOptions.data,
+  'kubernetes-listen': {
+    type: 'string',
+    value: 'HOST:PORT',
+    defaultText: `${kubernetesDefault}, or any free port`,
+    description: 'Loopback address of the Kubernetes API (none: close it)',
+  },
+  driver: { type: 'choice', choices: devDrivers, default: 'qemu', description: 'Driver that runs VMs' },
+  nodes: {
+    type: 'string',
+    value: 'ARCH=COUNT,…',
+    default: 'arm64=1,amd64=1',
+    description: 'Number of nodes per architecture',
+  },
+  'image-quota': imageQuotaOption,
+  images: imagesOption,
+  simulate: simulateOption,
+} as const satisfies Options
+
 export const command = defineCommand({
   description: 'Runs server and nodes in one process. Press Ctrl-C to stop; data is kept.',
   ownSignals: true,
   arguments: {},
-  options: {
-    listen: {
-      type: 'string',
-      value: 'HOST:PORT',
-      default: '127.0.0.1:8080',
-      description: 'Loopback address to listen on (port 0: any free port)',
-    },
-    data: {
-      type: 'string',
-      value: 'DIR',
-      defaultText: '$SVC3_DATA, or .svc3 in the checkout or your home',
-      description: 'Data folder',
-    },
-    'kubernetes-listen': {
-      type: 'string',
-      value: 'HOST:PORT',
-      defaultText: `${kubernetesDefault}, or any free port`,
-      description: 'Loopback address of the Kubernetes API (none: close it)',
-    },
-    driver: { type: 'choice', choices: devDrivers, default: 'qemu', description: 'Driver that runs VMs' },
-    nodes: {
-      type: 'string',
-      value: 'ARCH=COUNT,…',
-      default: 'arm64=1,amd64=1',
-      description: 'Number of nodes per architecture',
-    },
-    'image-quota': {
-      type: 'string',
-      value: 'SIZE',
-      defaultText: '80 % of the free space',
-      description: 'Disk space for copies of images',
-    },
-    images: imagesOption,
-    simulate: simulateOption,
-  },
+  options: devTable,
   examples: [
     { line: 'svc3 dev', does: 'Serve on 127.0.0.1:8080' },
     { line: 'svc3 dev --listen 127.0.0.1:0 --data /tmp/svc3', does: 'Run a second one on a free port' },
@@ -74,8 +74,8 @@ export const command = defineCommand({
   async run({ host }, { options }) {
     const dev = devOptions(host, options)
     const { dataDir, listen, images } = dev
-    const kubernetes = kubernetesPlace(options['kubernetes-listen'], listen)
-    // Whether another one runs, its lock decides: until then nothing is said that may not come true.
+    const kubernetes = kubernetesListener(options['kubernetes-listen'], listen)
+    // If another svc3 dev seems to run, this one will probably fail, so it does not announce a start.
     const { pid } = (await readConnection(dataDir)) ?? {}
     if (pid === undefined || !processExists(pid)) host.stdout.write(startingLine(dev))
     const [{ serve }, { startNodes }] = await Promise.all([
@@ -106,25 +106,14 @@ export const command = defineCommand({
   },
 })
 
-/** Before the server is even loaded: on a busy machine that takes seconds. */
+/** Printed before the server is loaded, which takes seconds on a busy machine. */
 export function startingLine({ nodes }: Pick<DevOptions, 'nodes'>): string {
   const count = architectures.reduce((sum, architecture) => sum + nodes[architecture], 0)
   return `svc3: Starting the server and ${count} ${count === 1 ? 'node' : 'nodes'}\n`
 }
 
-interface Given {
-  readonly listen: string
-  readonly data: string | undefined
-  readonly driver: DevOptions['driver']
-  readonly nodes: string
-  readonly 'image-quota': string | undefined
-  readonly images: string | undefined
-  readonly simulate: string | undefined
-  readonly 'kubernetes-listen'?: string | undefined
-}
-
 /** The options, validated. */
-export const devOptions = (host: Host, options: Given): DevOptions => ({
+export const devOptions = (host: Host, options: OptionValues<typeof devTable>): DevOptions => ({
   listen: localListen(options.listen),
   dataDir: dataDir(host, options.data),
   driver: options.driver,
@@ -134,7 +123,7 @@ export const devOptions = (host: Host, options: Given): DevOptions => ({
   images: imagesAddressOf(host, options.images),
 })
 
-/** It serves plain HTTP: its login page and its tokens must not leave this machine. */
+/** Passwords and tokens are sent over plain HTTP, so they must not leave this machine. */
 function localListen(text: string, option = '--listen'): ListenAddress {
   const listen = parseListen(text, option)
   if (isLoopback(listen.host)) return listen
@@ -144,8 +133,8 @@ function localListen(text: string, option = '--listen'): ListenAddress {
   )
 }
 
-/** A second `svc3 dev`, or a Kubernetes of this machine, may have the port: then any other, which cluster-info names. */
-export function kubernetesPlace(text: string | undefined, { port }: ListenAddress): KubernetesListener | undefined {
+/** If a second `svc3 dev` or a Kubernetes of this machine uses the default port, any other is taken; cluster-info names it. */
+export function kubernetesListener(text: string | undefined, { port }: ListenAddress): KubernetesListener | undefined {
   if (text === 'none') return undefined
   if (text !== undefined) return localListen(text, '--kubernetes-listen')
   const place = parseListen(kubernetesDefault)
@@ -172,7 +161,7 @@ function parseNodes(text: string): DevOptions['nodes'] {
 
 type Plane = Pick<ControlPlane, 'tokens' | 'localUsers' | 'log'>
 
-/** In the fragment, which browsers keep to themselves; and not the token, but good for one login. */
+/** The link has a ticket for one login, not the token, and has it in the fragment, which browsers do not send. */
 async function consoleLink(
   plane: Pick<ControlPlane, 'consoleUrl' | 'browserSessions' | 'localUsers'>,
 ): Promise<string | undefined> {
@@ -183,14 +172,14 @@ async function consoleLink(
     : `${consoleUrl}#ticket=${(await browserSessions.issueTicket(person)).ticket}`
 }
 
-/** An organisation's own provider knows no such user: this machine's owner is the administrator. */
+/** With an external identity provider, the owner of this machine is the administrator. */
 function administratorOf(localUsers: ControlPlane['localUsers']): User | undefined {
   if (!localUsers) return { kind: 'user', name: administrator, admin: true }
   const user = localUsers.list().find(({ email }) => email === administrator)
   return user && { kind: 'user', name: user.email, admin: user.admin, uid: accountIdOf(user) }
 }
 
-/** The administrator's token for the connection file, as long as there is that user. */
+/** Issues the administrator's token for the connection file, unless that user was removed. */
 export function adminNote(): (plane: Plane) => Promise<Pick<ConnectionFile, 'adminToken'>> {
   let isFirst = true
   let isSaid = false
@@ -209,7 +198,7 @@ export function adminNote(): (plane: Plane) => Promise<Pick<ConnectionFile, 'adm
   }
 }
 
-/** One user from the start, with a password that nobody knows: whoever wants to log in by the page sets one. */
+/** Creates the first user with a random password. Set another to log in on the login page. */
 async function ensureAdministrator({ localUsers }: Plane): Promise<void> {
   if (!localUsers || localUsers.list().length > 0) return
   await localUsers.add(administrator, { admin: true, password: randomBytes(24).toString('base64url') })

@@ -1,6 +1,5 @@
 // svc3 agent doctor: checks whether this host can be a node with the given driver.
 import fs from 'node:fs/promises'
-import path from 'node:path'
 import {
   type Check,
   examine,
@@ -22,24 +21,14 @@ import type { OutputColumn } from '../cli/output/output.ts'
 import { version } from '../control-plane/version.ts'
 import { type DriverName, openDriver } from '../drivers/index.ts'
 import { exec, findProgram } from '../platform/exec.ts'
-import { type AgentValues, command as agent, agentOptions } from './agent.ts'
-import { type AgentSettings, agentSettingsFile, appleNetwork, readAgentSettings } from './agent-settings.ts'
+import { type AgentValues, agentOptions, agentTable, type RunAgentOptions } from './agent-options.ts'
+import { appleNetwork, readAgentSettings } from './agent-settings.ts'
 import { remembered } from './remembered.ts'
-import type { RunAgentOptions } from './run-agent.ts'
 
-export interface DoctorCheck {
-  readonly check: string
-  readonly result: 'ok' | 'warning' | 'problem'
-  /** What was found. */
-  readonly found: string
-  /** What to do, where there is something to do. */
-  readonly advice?: string
-}
+export type DoctorCheck = Awaited<ReturnType<typeof examine>>[number]
 
-const asked = ['api-url', 'data', 'config', 'driver', 'network', 'ca', 'fingerprint'] as const
-const options: Options = Object.fromEntries(
-  asked.flatMap((name) => (agent.options[name] ? [[name, agent.options[name]]] : [])),
-)
+const { 'api-url': apiUrl, data, config, driver, network, ca, fingerprint } = agentTable
+const options = { 'api-url': apiUrl, data, config, driver, network, ca, fingerprint } satisfies Options
 
 const columns: readonly OutputColumn<DoctorCheck>[] = [
   { header: 'CHECK', keep: 'always', cell: ({ check }) => check },
@@ -58,13 +47,13 @@ export const command = defineCommand({
     { line: 'svc3 agent doctor --api-url https://svc3.example.com -o json', does: 'The same for a program' },
   ],
   async run(context, values) {
-    // As the agent reads them: what it would refuse is refused here, and what is left out here is left out there.
-    const asked = await agentOptions(context, values.options as unknown as AgentValues)
-    return showChecks(context, await examineHost(asked, context.signal))
+    // Sound, because the agent treats a missing option as one that was not given.
+    const agent = await agentOptions(context, values.options as unknown as AgentValues)
+    return showChecks(context, await examineHost(agent, context.signal))
   },
 })
 
-/** Exit code 1 where something keeps VMs from running. */
+/** Returns exit code 1 if a problem keeps VMs from running. */
 export async function showChecks(context: Context, checks: readonly DoctorCheck[]): Promise<number> {
   await context.print(checks, columns, '')
   for (const { check, advice } of checks)
@@ -74,38 +63,38 @@ export async function showChecks(context: Context, checks: readonly DoctorCheck[
 
 type DoctorOptions = Pick<RunAgentOptions, 'apiUrls' | 'dataDir' | 'driver' | 'network' | 'configFile' | 'trust'>
 
-const settingsOf = ({ configFile, dataDir }: DoctorOptions): Promise<AgentSettings> =>
-  readAgentSettings(configFile ?? path.join(dataDir, agentSettingsFile), configFile !== undefined)
-
-const ask: RunTool = async (program, ...words) => (await exec(program, words, { timeoutMs: 10_000 })).stdout
+const runTool: RunTool = async (program, ...words) => (await exec(program, words, { timeoutMs: 10_000 })).stdout
 
 async function findSoftnet() {
   const found = await findProgram('softnet')
   if (!found) return undefined
-  // What brew puts into PATH is a link.
+  // Homebrew puts a link into PATH.
   const file = await fs.realpath(found.path)
   const { mode, uid } = await fs.stat(file)
   return { path: file, mode, uid }
 }
 
-/** What only one of them needs. */
-const own: Readonly<Partial<Record<DriverName, (options: DoctorOptions) => readonly Check[]>>> = {
+const checksOfDriver: Readonly<Partial<Record<DriverName, (options: DoctorOptions) => readonly Check[]>>> = {
   apple: (options) => [
-    macCheck(ask, process),
+    macCheck(runTool, process),
     {
       check: 'network',
       async look(signal) {
-        const network = appleNetwork(options.network, (await settingsOf(options)).apple)
+        const network = appleNetwork(options.network, (await readAgentSettings(options)).apple)
         if (network.kind === 'sealed') return softnetCheck(findSoftnet).look(signal)
         const found = network.kind === 'bridged' ? `a bridge on ${network.card}` : 'shared with the Mac'
         return { result: 'ok', found }
       },
     },
   ],
-  qemu: (options) => [virtualisationCheck, firmwareCheck, macosCheck(async () => (await settingsOf(options)).macos)],
+  qemu: (options) => [
+    virtualisationCheck,
+    firmwareCheck,
+    macosCheck(async () => (await readAgentSettings(options)).macos),
+  ],
 }
 
-/** Never throws for what it finds. */
+/** A check that fails becomes a finding. */
 async function examineHost(options: DoctorOptions, signal: AbortSignal): Promise<readonly DoctorCheck[]> {
   const { dataDir, network } = options
   const driver = openDriver(options.driver, { dataDir, network })
@@ -116,8 +105,8 @@ async function examineHost(options: DoctorOptions, signal: AbortSignal): Promise
       [
         nodeCheck(process.versions.node),
         hypervisorCheck(driver),
-        ...(own[options.driver]?.(options) ?? []),
-        ...(process.platform === 'darwin' ? [sleepCheck(ask)] : []),
+        ...(checksOfDriver[options.driver]?.(options) ?? []),
+        ...(process.platform === 'darwin' ? [sleepCheck(runTool)] : []),
         sizeCheck,
         folderCheck(dataDir),
         spaceCheck(dataDir),

@@ -1,4 +1,4 @@
-// What a host is asked for: on macOS nothing that is not there to be had.
+// The programs that a host needs; on macOS only those that exist there.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
@@ -10,14 +10,14 @@ import { hostPrograms, hostProgramsOn } from './host-programs.ts'
 const names = (platform: NodeJS.Platform) => hostProgramsOn(platform).map(({ program }) => program)
 
 describe('host programs', () => {
-  it('host programs are those of QEMU on macOS, and what seals guests and builds images on Linux, too', () => {
+  it('host programs are those of QEMU on macOS; on Linux also those that isolate guests and build images', () => {
     assert.deepEqual(names('darwin'), ['qemu-system-x86_64', 'qemu-system-aarch64', 'qemu-img', 'ssh'])
     for (const program of ['slirp4netns', 'unshare', 'ip', 'mke2fs', 'xz', ...names('darwin')])
       assert.ok(names('linux').includes(program), program)
     assert.deepEqual(hostPrograms, hostProgramsOn(process.platform))
   })
 
-  it('npm start that is asked for its help installs no programs and builds no image', () => {
+  it('npm start --help installs no programs and builds no image', () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-first-vm-'))
     try {
       const script = path.resolve(import.meta.dirname, '../../scripts/first-vm.ts')

@@ -3,7 +3,7 @@
 import { canInstall, type DebianProgram, install, installLine, missingOf } from '../platform/debian.ts'
 
 interface HostProgram extends DebianProgram {
-  /** Without it: everywhere. On macOS guests are not sealed off, and the built-in images are not built: that takes Debian. */
+  /** Default: everywhere. On macOS guests are not isolated and the built-in images are not built. */
   readonly only?: NodeJS.Platform
 }
 
@@ -33,7 +33,7 @@ export const hostPrograms: readonly DebianProgram[] = hostProgramsOn(process.pla
 
 type Say = (line: string) => void
 
-/** Whether VMs can run here. Installs what is missing where it may, and says what it does or what somebody has to do. */
+/** Installs missing programs if it can, and says what it does or how to install them. Returns whether VMs can run here. */
 export async function ensureHostPrograms(say: Say): Promise<boolean> {
   const missing = missingOf(hostPrograms)
   if (missing.length === 0) return true

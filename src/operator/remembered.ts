@@ -1,5 +1,4 @@
-// What a node's data folder says for the next start: its name, the server address it joined by, those it has learned
-// since, and the pinned key.
+// What the data folder of a node has for its next start: its name, the addresses of servers, and the pinned key.
 import path from 'node:path'
 import { stringOf } from '../cli/connect/connection.ts'
 import { readFileIfPresent } from '../platform/files.ts'

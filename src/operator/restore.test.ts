@@ -1,4 +1,4 @@
-// svc3 server restore: what is said of a backup that was not restored.
+// Messages of svc3 server restore about backups that were not restored.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -13,7 +13,6 @@ before(async () => {
 })
 after(() => fs.rm(folder, { recursive: true }))
 
-/** One record, and the users. */
 async function backup(): Promise<string> {
   const file = path.join(folder, 'all.tar')
   const handle = await fs.open(file, 'w')
@@ -35,7 +34,7 @@ async function backup(): Promise<string> {
   return file
 }
 
-it('a restore says what keeps it from beginning, and only of one that has begun to run the same command again', async () => {
+it('a restore that did not begin says why; one that began says to run the same command again', async () => {
   const file = await backup()
   const restore = (from: string, name: string) => run(['server', 'restore', from, '--data', path.join(folder, name)])
   const begun = path.join(folder, 'begun')

@@ -1,73 +1,23 @@
 // Runs one node for `svc3 agent`. VMs outlive the process; the next one adopts them.
-import path from 'node:path'
 import { type Agent, startAgent } from '../agent/agent.ts'
 import { NoAddress } from '../agent/host/capacity.ts'
 import { IdentityError } from '../agent/link/identity.ts'
-import type { Architecture } from '../api/architecture.ts'
 import { ApiError } from '../api/errors.ts'
 import { Failure, isCommandError } from '../cli/line/usage.ts'
-import type { Trust } from '../client/tls.ts'
 import { ConnectionError } from '../client/transport.ts'
 import { version } from '../control-plane/version.ts'
 import type { Driver } from '../drivers/driver.ts'
-import { type DriverName, openDriver } from '../drivers/index.ts'
+import { openDriver } from '../drivers/index.ts'
 import { watchEventLoop } from '../platform/event-loop.ts'
 import { LockedError } from '../platform/lock-file.ts'
 import { createLog, type Log } from '../platform/log.ts'
 import { notifySupervisor } from '../platform/notify.ts'
 import { lookAfterLog } from '../platform/own-log.ts'
-import {
-  type AgentSettings,
-  AgentSettingsError,
-  agentSettingsFile,
-  appleNetwork,
-  readAgentSettings,
-} from './agent-settings.ts'
+import type { RunAgentOptions } from './agent-options.ts'
+import { type AgentSettings, AgentSettingsError, appleNetwork, readAgentSettings } from './agent-settings.ts'
 import { remembered } from './remembered.ts'
-import type { Simulation } from './simulate.ts'
 
-export type AgentNetwork = 'sealed' | 'user'
-
-export interface RunAgentOptions {
-  /** None: the one that the node joined by. */
-  readonly apiUrls: readonly string[]
-  /** Absolute path of the folder that holds the identity of the node and its VMs. */
-  readonly dataDir: string
-  readonly imageDir: string
-  readonly name: string
-  readonly driver: DriverName
-  readonly architecture: Architecture | undefined
-  readonly ip: string | undefined
-  readonly cpu: number | undefined
-  readonly memoryGib: number | undefined
-  readonly maxVms: number | undefined
-  /** What copies of images may take of the disk. */
-  readonly imageQuotaBytes: number | undefined
-  /** Where content is served to other nodes; undefined: nowhere. */
-  readonly peerPort: number | undefined
-  /** The node gets another key, and the old one is refused. */
-  readonly renewKey: boolean
-  /** Removes VMs that the first HELLO does not list, whatever the server's data. */
-  readonly removeUnknown: boolean
-  /** The node's own configuration; undefined: the one in the data folder, if there is one. */
-  readonly configFile: string | undefined
-  /** Of guests; the safer one of this host when undefined. */
-  readonly network: AgentNetwork | undefined
-  readonly simulation: Simulation
-  /** Asked when the node has to join. */
-  readonly joinToken: (() => Promise<string>) | undefined
-  /** Where that comes from, for messages. */
-  readonly joinSource: string | undefined
-  /** Called when the node has joined: a token that was left for it is not needed any more. */
-  readonly joined?: (() => Promise<void>) | undefined
-  /** Of the string that the host joins by: where servers are when no address was given, and by which key they are known. */
-  readonly joinUrls: readonly string[]
-  readonly pin: string | undefined
-  /** How the certificates of these servers are judged. `pin`: a key that is good though nobody vouches for it. */
-  readonly trust: (apiUrls: readonly string[], pin?: string) => Trust | undefined
-}
-
-/** Returns the exit code, once the agent has stopped. */
+/** Returns the exit code when the agent has stopped. */
 export async function runAgent(options: RunAgentOptions): Promise<number> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
   const stopping = new AbortController()
@@ -80,11 +30,11 @@ export async function runAgent(options: RunAgentOptions): Promise<number> {
   if (apiUrls.length === 0) throw await noAddress(options)
   const log = createLog(process.env.SVC3_DEBUG ? 'debug' : 'info')
   using _watch = watchEventLoop((heldMs) =>
-    log.warn('the event loop was held: nothing was reported', { durationMs: heldMs }),
+    log.warn('event loop blocked; nothing was reported', { durationMs: heldMs }),
   )
   let agent: Agent
   try {
-    agent = await start({ ...options, pin }, apiUrls, await settingsOf(options), log, stopping.signal)
+    agent = await start({ ...options, pin }, apiUrls, await readAgentSettings(options), log, stopping.signal)
   } catch (error) {
     if (stopping.signal.aborted) return 0
     if (isCommandError(error)) throw error
@@ -94,7 +44,7 @@ export async function runAgent(options: RunAgentOptions): Promise<number> {
     `svc3 agent ${agent.name} started for ${apiUrls.join(', ')}. Press Ctrl-C to stop; VMs keep running\n`,
   )
   const stopLog = lookAfterLog(process.env.SVC3_LOG_FILE)
-  // Up, whether or not a server answers: VMs are being managed.
+  // Ready although no server may answer yet: VMs are managed.
   await notifySupervisor('ready', `node ${agent.name}`)
   void agent.ready.then(async () => {
     process.stdout.write(`svc3 agent ${agent.name} connected\n`)
@@ -109,16 +59,13 @@ export async function runAgent(options: RunAgentOptions): Promise<number> {
   return 0
 }
 
-/** Only a join string has addresses in it: where something else was given, that is what is wrong. */
+/** A join string has addresses: if none is known, the join token was not a join string. */
 async function noAddress({ joinToken, joinSource }: RunAgentOptions): Promise<Failure> {
   await joinToken?.()
   return joinSource === undefined
     ? new Failure('No server address known', 'Specify --api-url URL; the agent remembers it')
     : new Failure(`${joinSource} is not a join token`, 'Create one with svc3 node join-token')
 }
-
-const settingsOf = ({ configFile, dataDir }: RunAgentOptions): Promise<AgentSettings> =>
-  readAgentSettings(configFile ?? path.join(dataDir, agentSettingsFile), configFile !== undefined)
 
 function start(
   options: RunAgentOptions,
@@ -180,7 +127,7 @@ function explain(error: unknown, { dataDir, name }: RunAgentOptions): [what: str
   if (error instanceof ConnectionError) return [error.message, error.hint]
   if (error instanceof ApiError)
     return [
-      // Without a request the cluster was not asked.
+      // The error has no request if the agent raised it itself.
       error.requestId === undefined ? error.message : `The cluster refuses node ${name}: ${error.message}`,
       error.options.hint ?? 'Create a join token with svc3 node join-token and pass it with --join-token-file FILE',
     ]

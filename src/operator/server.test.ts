@@ -1,24 +1,24 @@
-// svc3 dev and svc3 server: what is asked for becomes what they run with.
+// How svc3 dev and svc3 server read their options.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type FakeHostOptions, given, run } from '../../test/support/rigs/cli-host.ts'
 import { usersInMemory } from '../../test/support/rigs/users.ts'
 import { devOptions } from './dev.ts'
 import type { DevOptions } from './dev-nodes.ts'
-import { nextLines, type ServerOptions, serverOptions } from './server.ts'
+import { nextLines, serverOptions } from './server.ts'
 
 async function dev(line: string, more: FakeHostOptions = {}): Promise<DevOptions> {
   const { context, options } = await given(line.split(' '), more)
   return devOptions(context.host, options as unknown as Parameters<typeof devOptions>[1])
 }
 
-async function server(line: string, more: FakeHostOptions = {}): Promise<ServerOptions> {
+async function server(line: string, more: FakeHostOptions = {}): Promise<ReturnType<typeof serverOptions>> {
   const { context, options } = await given(line.split(' '), more)
   return serverOptions(context.host, options as unknown as Parameters<typeof serverOptions>[1])
 }
 
 describe('options', () => {
-  it('svc3 dev gets its options, checked', async () => {
+  it('svc3 dev validates its options', async () => {
     assert.deepEqual(await dev('dev', { checkout: '/co' }), {
       listen: { host: '127.0.0.1', port: 8080 },
       dataDir: '/co/.svc3',
@@ -45,7 +45,7 @@ describe('options', () => {
     await assert.rejects(() => dev('dev --simulate boot=2s'), /--simulate needs --driver simulated/)
   })
 
-  it('svc3 server gets its options, checked, also after options of every command', async () => {
+  it('svc3 server validates its options, also after global options', async () => {
     const plain = {
       listen: { host: '0.0.0.0', port: 8443 },
       dataDir: '/var/lib/svc3',
@@ -83,14 +83,14 @@ describe('options', () => {
     assert.deepEqual(await server(line.replace('https:', 'http:')), { ...expected, publicUrl })
   })
 
-  it('svc3 server refuses an address of a registry with a password, and does not repeat it', async () => {
+  it('svc3 server refuses a registry address with a password, and does not print it', async () => {
     const refused = await run(['server', '--images', 'oci://ci:canary@registry.example.com/x'])
     assert.equal(refused.exitCode, 2)
     assert.ok(!refused.stderr.includes('canary'), refused.stderr)
   })
 })
 
-it('svc3 server says how to create the first user only where there is none', async () => {
+it('svc3 server says how to create the first user only if there is no user', async () => {
   const folder = '/var/lib/svc3'
   const { users: localUsers } = await usersInMemory()
   const said = () => nextLines({ localUsers, apiUrl: 'https://a.example' }, folder, 'bin/svc3')

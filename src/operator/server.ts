@@ -1,87 +1,63 @@
 // svc3 server: the control plane alone, over HTTPS, with users of the identity provider. The server itself is imported
 // lazily, so that help is fast.
 import path from 'node:path'
-import { defineCommand } from '../cli/command.ts'
+import { defineCommand, type Options } from '../cli/command.ts'
 import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
 import type { ControlPlane, KubernetesListener } from '../control-plane/control-plane.ts'
 import { isLoopback } from '../rules/addresses.ts'
 import { quoted } from '../rules/shell-word.ts'
-import { imagesAddressOf, imagesOption, type ListenAddress, parseListen, storeOf } from './options.ts'
+import { dataOptions, imagesAddressOf, imagesOption, type OptionValues, parseListen, storeOf } from './options.ts'
 
-export interface ServerOptions {
-  readonly listen: ListenAddress
-  /** Absolute path of the folder that holds all state. */
-  readonly dataDir: string
-  /** Plain HTTP as well as HTTPS; only on loopback. */
-  readonly plainHttp: boolean
-  /** Where clients reach the service, when that is not where it listens. */
-  readonly publicUrl: string | undefined
-  /** Where the records are, when that is not the data folder. */
-  readonly storeAddress: string | undefined
-  /** Where other servers on the same records reach this one, when that is not where it listens. */
-  readonly internalUrl: string | undefined
-  /** The registry that the images are in; without it, where the settings say, or the data folder. */
-  readonly images: string | undefined
-  /** The port for kubectl and its like. */
-  readonly kubernetes: KubernetesListener | undefined
-}
-
-/** Several times as long as load balancers usually take to ask again. */
+/** Several health checks of usual load balancers. */
 const noticeSeconds = 5
 const defaultDataDir = '/var/lib/svc3'
+
+const options = {
+  listen: {
+    type: 'string',
+    value: 'HOST:PORT',
+    default: '0.0.0.0:8443',
+    description: 'Address to listen on (port 0: any free port)',
+  },
+  data: { ...dataOptions.data, defaultText: `$SVC3_DATA, or ${defaultDataDir}` },
+  store: { ...dataOptions.store, defaultText: '$SVC3_STORE, or the data folder' },
+  images: imagesOption,
+  url: {
+    type: 'string',
+    value: 'URL',
+    defaultText: 'the address it listens on',
+    description: 'Public address, for example of a load balancer',
+  },
+  'internal-url': {
+    type: 'string',
+    value: 'URL',
+    defaultText: 'the address it listens on',
+    description: 'Address for other servers on the same store',
+  },
+  'kubernetes-listen': {
+    type: 'string',
+    value: 'HOST:PORT',
+    defaultText: 'none: the port is closed',
+    description: 'Also serve the Kubernetes API, for kubectl and Packer (TLS 1.3)',
+  },
+  'kubernetes-url': {
+    type: 'string',
+    value: 'URL',
+    defaultText: 'the host of --url and the port it listens on',
+    description: 'Public address of the Kubernetes API',
+  },
+  'plain-http': { type: 'boolean', description: 'Also serve plain HTTP (loopback addresses only)' },
+} as const satisfies Options
+
+export type ServerValues = OptionValues<typeof options>
 
 export const command = defineCommand({
   description:
     'Serves the API and the console over HTTPS, with a self-signed certificate until you upload one (POST\n/api/v1/upload/cert). Press Ctrl-C to stop; data is kept.',
   ownSignals: true,
   arguments: {},
-  options: {
-    listen: {
-      type: 'string',
-      value: 'HOST:PORT',
-      default: '0.0.0.0:8443',
-      description: 'Address to listen on (port 0: any free port)',
-    },
-    data: {
-      type: 'string',
-      value: 'DIR',
-      defaultText: `$SVC3_DATA, or ${defaultDataDir}`,
-      description: 'Data folder',
-    },
-    store: {
-      type: 'string',
-      value: 'ADDRESS',
-      defaultText: '$SVC3_STORE, or the data folder',
-      description: 'Store of the records: etcd://HOST:PORT,…/PREFIX',
-    },
-    images: imagesOption,
-    url: {
-      type: 'string',
-      value: 'URL',
-      defaultText: 'the address it listens on',
-      description: 'Public address, for example of a load balancer',
-    },
-    'internal-url': {
-      type: 'string',
-      value: 'URL',
-      defaultText: 'the address it listens on',
-      description: 'Address for other servers on the same store',
-    },
-    'kubernetes-listen': {
-      type: 'string',
-      value: 'HOST:PORT',
-      defaultText: 'none: the port is closed',
-      description: 'Also serve the Kubernetes API, for kubectl and Packer (TLS 1.3)',
-    },
-    'kubernetes-url': {
-      type: 'string',
-      value: 'URL',
-      defaultText: 'the host of --url and the port it listens on',
-      description: 'Public address of the Kubernetes API',
-    },
-    'plain-http': { type: 'boolean', description: 'Also serve plain HTTP (loopback addresses only)' },
-  },
+  options,
   examples: [
     { line: 'svc3 server', does: `Serve HTTPS on port 8443, with data in ${defaultDataDir}` },
     {
@@ -121,20 +97,8 @@ export const command = defineCommand({
   },
 })
 
-interface Given {
-  readonly listen: string
-  readonly data: string | undefined
-  readonly store: string | undefined
-  readonly images: string | undefined
-  readonly url: string | undefined
-  readonly 'internal-url': string | undefined
-  readonly 'plain-http': boolean
-  readonly 'kubernetes-listen': string | undefined
-  readonly 'kubernetes-url': string | undefined
-}
-
 /** The options, validated. */
-export function serverOptions(host: Host, options: Given): ServerOptions {
+export function serverOptions(host: Host, options: ServerValues) {
   const listen = parseListen(options.listen)
   const plainHttp = options['plain-http']
   if (plainHttp && !isLoopback(listen.host)) {
@@ -151,11 +115,11 @@ export function serverOptions(host: Host, options: Given): ServerOptions {
     storeAddress: storeOf(host, options.store),
     internalUrl: internalUrlOf(options['internal-url']),
     images: imagesAddressOf(host, options.images),
-    kubernetes: kubernetesPlace(options['kubernetes-listen'], options['kubernetes-url']),
+    kubernetes: kubernetesListener(options['kubernetes-listen'], options['kubernetes-url']),
   }
 }
 
-function kubernetesPlace(listen: string | undefined, text: string | undefined): KubernetesListener | undefined {
+function kubernetesListener(listen: string | undefined, text: string | undefined): KubernetesListener | undefined {
   const url = checkedUrl(text, false, '--kubernetes-url')
   if (listen !== undefined) return { ...parseListen(listen, '--kubernetes-listen'), url }
   if (url === undefined) return undefined
@@ -195,13 +159,12 @@ async function certificateLine({ certificates }: ControlPlane): Promise<string> 
   return `SHA-256 fingerprint of its public key:\n  ${publicKeyFingerprint}\n${advice}`
 }
 
-/** Where it listens everywhere, only the operator knows by which name others reach it. */
+/** A server that listens on all addresses does not know by which name clients reach it. */
 const addressLine = ({ apiUrl, localUrl }: ControlPlane): string =>
   apiUrl === localUrl && new URL(apiUrl).hostname === '127.0.0.1'
     ? 'To let clients on other machines log in, set --url to the address that they use.\n'
     : ''
 
-/** How to go on. */
 export const nextLines = (
   { localUsers, apiUrl }: Pick<ControlPlane, 'localUsers' | 'apiUrl'>,
   dataDir: string,

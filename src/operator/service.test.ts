@@ -1,4 +1,4 @@
-// svc3 agent install and its like: the words that a service is started with, and the secrets that are not among them.
+// svc3 agent install, svc3 server install and related commands: the arguments of a service, which have no secrets.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { given, run } from '../../test/support/rigs/cli-host.ts'
@@ -13,11 +13,11 @@ async function asked(line: string, options: Parameters<typeof run>[1] = {}): Pro
 }
 
 describe('svc3 agent install', () => {
-  it('svc3 agent install gives the service its options, and the join token by a file', async () => {
+  it('svc3 agent install passes its options to the service, and the join token in a file', async () => {
     const line =
       'agent install --api-url https://a.example --api-url https://b.example --name n1 --cpu 8 --ca ca.pem --join-token-stdin'
     const options = { input: 'the-token\n', workingDir: import.meta.dirname }
-    // An authority that cannot be read is refused here, as the agent would.
+    // A CA file that cannot be read is refused, as by the agent.
     assert.match((await run(line.split(' '), options)).stderr, /ca\.pem/)
     const given = await asked(line.replace(' --ca ca.pem', ''), options)
     assert.equal(given.joinToken, 'the-token')
@@ -27,7 +27,7 @@ describe('svc3 agent install', () => {
     assert.deepEqual([given.kind, given.root, given.dryRun, given.user], ['agent', undefined, false, undefined])
   })
 
-  it('svc3 agent install makes paths absolute, leaves defaults out, and lets the service write where images are', async () => {
+  it('svc3 agent install makes paths absolute, omits defaults, and makes the folder of images writable', async () => {
     const given = await asked(
       'agent install --data d --images /srv/images --config c.json --driver qemu --network user',
     )
@@ -58,7 +58,7 @@ describe('svc3 agent install', () => {
     assert.equal((await asked('agent install --join-token-stdin', { input: ' abc.def \n' })).joinToken, 'abc.def')
   })
 
-  it('svc3 agent install says of an empty standard input that the join token is empty', async () => {
+  it('svc3 agent install refuses an empty standard input as an empty join token', async () => {
     const { exitCode, stderr } = await run('agent install --join-token-stdin'.split(' '))
     assert.equal(exitCode, 2)
     assert.match(stderr, /The join token is empty\n.*Create one with svc3 node join-token/)
@@ -72,7 +72,7 @@ describe('svc3 agent install', () => {
 })
 
 describe('svc3 server install', () => {
-  it('svc3 server install gives the service its options', async () => {
+  it('svc3 server install passes its options to the service', async () => {
     const given = await asked('server install --url https://svc3.example.com --root r --dry-run --user www')
     assert.equal(given.words.join(' '), 'server --data /var/lib/svc3 --url https://svc3.example.com')
     assert.deepEqual(
@@ -83,7 +83,7 @@ describe('svc3 server install', () => {
 })
 
 describe('svc3 agent and server install without systemd', () => {
-  it('a host without systemd gets the line to run instead, and no join token on it', async () => {
+  it('without systemd the line to run instead is shown, without the join token', async () => {
     const server = noSystemd(await asked('server install --url https://svc3.example.com --data /srv/my+data'))
     assert.equal(server.message, 'This host does not run systemd')
     assert.match(
@@ -102,7 +102,7 @@ describe('svc3 agent and server install without systemd', () => {
     )
   })
 
-  it('the help of install, upgrade, uninstall and status says what --root means there', async () => {
+  it('the help of install, upgrade, uninstall and status describes --root', async () => {
     for (const [action, text] of Object.entries({
       install: 'Write',
       upgrade: 'Write',
@@ -121,7 +121,7 @@ describe('svc3 agent and server status, upgrade, uninstall', () => {
     }
   })
 
-  it('svc3 agent status exits with 0 only where the service runs', async () => {
+  it('svc3 agent status exits with 0 only if the service runs', async () => {
     const { context, written } = await given(['agent', 'status'])
     const status = { name: 'svc3-agent', state: 'running', pid: 7, version: '3.0.0', log: 'journalctl -u x' } as const
     assert.equal(await showStatus(context, status), 0)
@@ -137,7 +137,7 @@ describe('svc3 agent doctor', () => {
     { check: 'virtualisation', result: 'warning', found: 'none', advice: 'turn it on' },
   ]
 
-  it('svc3 agent doctor shows checks with advice, and exits with 1 only where VMs cannot run', async () => {
+  it('svc3 agent doctor shows checks with advice, and exits with 1 only if VMs cannot run', async () => {
     const shown = await given(['agent', 'doctor', '--api-url', 'https://a.example'])
     assert.equal(await showChecks(shown.context, checks), 0)
     assert.equal(shown.written.stdout, 'CHECK\tRESULT\tFOUND\nnode\tok\tNode 24.1.0\nvirtualisation\twarning\tnone\n')

@@ -16,75 +16,72 @@ import {
 } from '../host/install.ts'
 import { NotBuilt } from '../host/program.ts'
 import { defaultUsers, type ServiceKind, serviceNames } from '../host/service.ts'
-import { runProgram, type Supervisor, supervisors } from '../host/supervisors.ts'
+import { runProgram, type ServiceState, type Supervisor, supervisors } from '../host/supervisors.ts'
+import { succeeds } from '../platform/succeeds.ts'
 import { quoted } from '../rules/shell-word.ts'
-import { type AgentValues, command as agentCommand, agentOptions, joinTokenIn, joinTokenOfStdin } from './agent.ts'
-import { command as serverCommand, serverOptions } from './server.ts'
+import { command as agentCommand } from './agent.ts'
+import { type AgentValues, agentOptions, joinTokenIn, joinTokenOfStdin } from './agent-options.ts'
+import { type ServerValues, command as serverCommand, serverOptions } from './server.ts'
 
-/** In the data folder; the agent removes it when it has joined. */
+/** In the data folder. The agent deletes it when it has joined. */
 const joinTokenFile = 'join-token'
 
-/** Where a service of the host is worked on. */
-interface ServicePlace {
+interface ServiceTarget {
   readonly kind: ServiceKind
-  /** Files go below this folder, and nothing is started; undefined: this host itself. */
+  /** Files are written below this folder and nothing is started. Undefined: this host itself. */
   readonly root: string | undefined
 }
 
-export type ServiceRequest = ServicePlace & { readonly dryRun: boolean } & (
+export type ServiceRequest = ServiceTarget & { readonly dryRun: boolean } & (
     | { readonly action: 'upgrade' | 'uninstall' }
     | {
         readonly action: 'install'
-        /** Undefined: one for services alone, or on macOS who called sudo. */
+        /** Default: a system user; on macOS the user that called sudo. */
         readonly user: string | undefined
         readonly dataDir: string
         readonly writes: readonly string[]
-        /** What the service is started with. Nothing secret: everybody can read it. */
+        /** The arguments of the service. They have no secrets, because all users can read them. */
         readonly words: readonly string[]
-        /** Written to a file of the service's user. */
+        /** Written to a file that only the service's user can read. */
         readonly joinToken: string | undefined
       }
   )
 
-export interface ServiceStatus {
+export interface ServiceStatus extends ServiceState {
   readonly name: string
-  readonly state: 'running' | 'starting' | 'stopped' | 'failed' | 'not installed'
   readonly version?: string
-  readonly pid?: number
   readonly user?: string
   readonly dataDir?: string
-  /** As the service itself says it. */
-  readonly text?: string
-  /** The command that shows what it wrote. */
+  /** The command that shows its log. */
   readonly log: string
 }
 
-const placed = (description: string) =>
-  ({ root: { type: 'string', value: 'DIR', description } }) as const satisfies Options
-
-const tried = {
-  'dry-run': { type: 'boolean', description: 'Show what would be done, and change nothing' },
-} as const satisfies Options
+/** `root` describes what the command does below another root folder. */
+const changeOptions = (root: string) =>
+  ({
+    root: { type: 'string', value: 'DIR', description: root },
+    'dry-run': { type: 'boolean', description: 'Show what would be done, and change nothing' },
+  }) as const satisfies Options
 
 const keeps: Readonly<Record<ServiceKind, string>> = {
   agent: 'VMs keep running.',
   server: 'Nodes and VMs keep running without it.',
 }
 
-type Given = Values<Command['arguments'], Options>
+type CommandValues = Values<Command['arguments'], Options>
 
-interface Running {
-  /** What runs in the foreground: its options are those of the service, and it judges them. */
+interface ServiceCommand {
+  /** The command that runs in the foreground. The service has its options. */
   readonly command: Command
-  /** Its options that are not the service's: secrets, and what is decided here. */
+  /** Options that the service does not get: secrets, and those that the installation decides. */
   readonly without: readonly string[]
-  readonly examples: Command['examples']
   readonly description: string
-  /** Refuses what the command would refuse. `imageDir` may be elsewhere than the data. */
-  check(context: Context, values: Given): Promise<{ readonly dataDir: string; readonly imageDir?: string }>
+  readonly examples: Command['examples']
+  /** Refuses values that the command would refuse. `imageDir` may be outside of the data folder. */
+  check(context: Context, values: CommandValues): Promise<{ readonly dataDir: string; readonly imageDir?: string }>
 }
 
-const running: Readonly<Record<ServiceKind, Running>> = {
+const foreground: Readonly<Record<ServiceKind, ServiceCommand>> = {
   agent: {
     command: agentCommand,
     without: ['data', 'join', 'join-token-file', 'join-token-stdin', 'remove-unknown'],
@@ -97,7 +94,7 @@ const running: Readonly<Record<ServiceKind, Running>> = {
       },
       { line: 'svc3 agent install --api-url https://svc3.example.com --dry-run', does: 'Show what would be done' },
     ],
-    // Sound, because the options of the service are those of the command, and some more.
+    // Sound, because the service has all options of the command.
     check: (context, { options }) => agentOptions(context, options as unknown as AgentValues),
   },
   server: {
@@ -108,37 +105,35 @@ const running: Readonly<Record<ServiceKind, Running>> = {
       { line: 'svc3 server install --url https://svc3.example.com:8443', does: 'Serve HTTPS on port 8443' },
       { line: 'svc3 server install --dry-run', does: 'Show what would be done' },
     ],
-    check: async ({ host }, { options }) =>
-      serverOptions(host, options as unknown as Parameters<typeof serverOptions>[1]),
+    check: async ({ host }, { options }) => serverOptions(host, options as unknown as ServerValues),
   },
 }
 
 const installCommand = (kind: ServiceKind): Command =>
   defineCommand({
-    description: running[kind].description,
+    description: foreground[kind].description,
     ownSignals: true,
     arguments: {},
     options: {
-      ...running[kind].command.options,
+      ...foreground[kind].command.options,
       user: {
         type: 'string',
         value: 'NAME',
         defaultText: kind === 'agent' ? 'svc3-agent; on macOS yours' : 'svc3; on macOS yours',
         description: 'User of the service (created if missing)',
       },
-      ...placed('Write the files below this folder and start nothing'),
-      ...tried,
+      ...changeOptions('Write the files below this folder and start nothing'),
     },
-    examples: running[kind].examples,
+    examples: foreground[kind].examples,
     run: async (context, values) => carryOut(context, await installRequest(kind, context, values)),
   })
 
-export async function installRequest(kind: ServiceKind, context: Context, values: Given): Promise<Install> {
+export async function installRequest(kind: ServiceKind, context: Context, values: CommandValues): Promise<Install> {
   const { host } = context
-  const { command, without, check } = running[kind]
+  const { command, without, check } = foreground[kind]
   const options = values.options as Readonly<Record<string, unknown>>
   const joinToken = await joinText(context, options)
-  // It is given to the command as --join, whichever way it came: only where that is so, a word about it is due.
+  // The check gets the join token as --join in any case. Its warning about --join is meant only for users of that option.
   const note = (text: string): void => {
     if (options.join !== undefined || !text.includes(' --join;')) context.note(text)
   }
@@ -162,7 +157,7 @@ export async function installRequest(kind: ServiceKind, context: Context, values
   }
 }
 
-/** As it was given, whatever is in it besides the token: the agent is to read the same. */
+/** The whole text, because a join string has more in it than the token. */
 async function joinText(context: Context, options: Readonly<Record<string, unknown>>): Promise<string | undefined> {
   const { join, 'join-token-file': file, 'join-token-stdin': fromStdin } = options
   if ([join, file, fromStdin || undefined].filter((source) => source !== undefined).length > 1)
@@ -172,12 +167,12 @@ async function joinText(context: Context, options: Readonly<Record<string, unkno
   return joinTokenIn(path.resolve(context.host.workingDir, file))
 }
 
-const withJoin = (values: Given, join: string | undefined): Given =>
+const withJoin = (values: CommandValues, join: string | undefined): CommandValues =>
   join === undefined
     ? values
     : { ...values, options: { ...values.options, join, 'join-token-file': undefined, 'join-token-stdin': false } }
 
-/** An option as it was given, with paths that mean the same wherever the service runs. */
+/** The words of an option for the service, whose working folder is another: paths are absolute. */
 function wordsOf(name: string, option: Options[string], value: unknown, workingDir: string): readonly string[] {
   if (value === undefined || value === false || ('default' in option && option.default === value)) return []
   if (value === true) return [`--${name}`]
@@ -189,36 +184,35 @@ function wordsOf(name: string, option: Options[string], value: unknown, workingD
 const rootOf = ({ host }: Context, root: string | undefined): string | undefined =>
   root === undefined ? undefined : path.resolve(host.workingDir, root)
 
-const upgradeCommand = (kind: ServiceKind): Command =>
+interface Change {
+  readonly description: string
+  readonly root: string
+  readonly does: string
+}
+
+const changeCommand = (kind: ServiceKind, action: 'upgrade' | 'uninstall', change: Change): Command =>
   defineCommand({
-    description: `Updates the service to this version of svc3 and restarts it. ${keeps[kind]}\nIf the new version does not start, the old one is restored.`,
+    description: change.description,
     ownSignals: true,
     arguments: {},
-    options: { ...placed('Write the files below this folder and restart nothing'), ...tried },
-    examples: [{ line: `svc3 ${kind} upgrade`, does: 'Run this after installing a new version of svc3' }],
+    options: changeOptions(change.root),
+    examples: [{ line: `svc3 ${kind} ${action}`, does: change.does }],
     run: (context, { options }) =>
-      carryOut(context, {
-        action: 'upgrade',
-        kind,
-        root: rootOf(context, options.root),
-        dryRun: options['dry-run'],
-      }),
+      carryOut(context, { action, kind, root: rootOf(context, options.root), dryRun: options['dry-run'] }),
+  })
+
+const upgradeCommand = (kind: ServiceKind): Command =>
+  changeCommand(kind, 'upgrade', {
+    description: `Updates the service to this version of svc3 and restarts it. ${keeps[kind]}\nIf the new version does not start, the old one is restored.`,
+    root: 'Write the files below this folder and restart nothing',
+    does: 'Run this after installing a new version of svc3',
   })
 
 const uninstallCommand = (kind: ServiceKind): Command =>
-  defineCommand({
+  changeCommand(kind, 'uninstall', {
     description: `Stops and removes the service. Keeps its data. ${keeps[kind]}`,
-    ownSignals: true,
-    arguments: {},
-    options: { ...placed('Remove the files below this folder and stop nothing'), ...tried },
-    examples: [{ line: `svc3 ${kind} uninstall`, does: 'Remove the service, keep the data' }],
-    run: (context, { options }) =>
-      carryOut(context, {
-        action: 'uninstall',
-        kind,
-        root: rootOf(context, options.root),
-        dryRun: options['dry-run'],
-      }),
+    root: 'Remove the files below this folder and stop nothing',
+    does: 'Remove the service, keep the data',
   })
 
 const columns: readonly OutputColumn<ServiceStatus>[] = [
@@ -235,20 +229,22 @@ const statusCommand = (kind: ServiceKind): Command =>
   defineCommand({
     description: 'Exit code 1 if the service is not running.',
     arguments: {},
-    options: { ...placed('Look below this folder instead of at this host'), ...printed },
+    options: {
+      root: { type: 'string', value: 'DIR', description: 'Look below this folder instead of at this host' },
+      ...printed,
+    },
     examples: [{ line: `svc3 ${kind} status -o wide`, does: 'Include the user, the data folder and the status text' }],
     run: async (context, { options }) =>
       showStatus(context, await serviceStatus({ kind, root: rootOf(context, options.root) })),
   })
 
-/** Exit code 1 where it does not run. */
+/** Returns exit code 1 if the service does not run. */
 export async function showStatus(context: Context, status: ServiceStatus): Promise<number> {
   await context.print([status], columns, '')
   if (status.state !== 'not installed') context.note(`Logs: ${status.log}`)
   return status.state === 'running' ? 0 : 1
 }
 
-/** Carries it out, or reports why it cannot be done. */
 async function carryOut({ host }: Context, request: ServiceRequest): Promise<number> {
   const { kind } = request
   try {
@@ -304,11 +300,11 @@ async function toInstall(target: Installation, request: Install): Promise<readon
   return installSteps(target, { user, dataDir, writes, words, secrets })
 }
 
-/** On a Mac VMs belong to a person's account: tart keeps them in its home. */
+/** On a Mac VMs belong to a person's account, because tart keeps them in its home. */
 const usualUser = (kind: ServiceKind): string =>
   process.platform === 'darwin' ? (process.env.SUDO_USER ?? 'root') : defaultUsers[kind]
 
-async function targetOf({ kind, root }: ServicePlace, say: Say): Promise<Installation> {
+async function targetOf({ kind, root }: ServiceTarget, say: Say): Promise<Installation> {
   const supervisor = supervisors[process.platform]
   if (!supervisor)
     throw new Failure(`Services are not supported on ${process.platform}`, 'Run svc3 under a supervisor of your own')
@@ -318,16 +314,12 @@ async function targetOf({ kind, root }: ServicePlace, say: Say): Promise<Install
 }
 
 async function requireHost({ name }: Supervisor, request: ServiceRequest): Promise<void> {
-  const isSystemd = await fs.access('/run/systemd/system').then(
-    () => true,
-    () => false,
-  )
-  if (name === 'systemd' && !isSystemd) throw noSystemd(request)
+  if (name === 'systemd' && !(await succeeds(fs.access('/run/systemd/system')))) throw noSystemd(request)
   if (!request.dryRun && process.getuid?.() !== 0)
     throw new Failure('Only root can change the services of this host', 'Use sudo')
 }
 
-/** With the line to run instead. A join token is not on it, nor the file that was not written. */
+/** Tells the line to run instead, without the join token and its file, which was not written. */
 export function noSystemd(request: ServiceRequest): Failure {
   const message = 'This host does not run systemd'
   if (request.action !== 'install') return new Failure(message, 'Use --root DIR for files installed below a folder')
@@ -338,16 +330,16 @@ export function noSystemd(request: ServiceRequest): Failure {
   return new Failure(message, `Run this under a supervisor of your own${joined}: ${line}`)
 }
 
-/** Where hosts install programs for everybody. */
+/** In a folder where hosts install programs for all users. */
 const isShared = (file: string): boolean => /^\/(usr|opt|bin|nix|snap)\//.test(file) && !file.includes('/.node/')
 
 /**
- * Node as others find it: where this process runs from may be the folder of one version, gone with the next update
- * (Homebrew's Cellar is such a place). Undefined where it is in a checkout or in somebody's home, which may go.
+ * A path of Node that survives updates: this process may run from the folder of one version, such as Homebrew's Cellar.
+ * Undefined for a Node in a checkout or in a home folder, which may be deleted.
  */
 async function stableNode(): Promise<string | undefined> {
   const own = process.execPath
-  // sudo may have taken Homebrew's folders out of the path.
+  // sudo may have removed Homebrew's folders from PATH.
   const usual = ['/opt/homebrew/bin', '/usr/local/bin', '/usr/bin']
   const searched = (process.env.PATH ?? '').split(':').filter((each) => path.isAbsolute(each))
   for (const folder of [...searched, ...usual]) {
@@ -358,8 +350,8 @@ async function stableNode(): Promise<string | undefined> {
   return isShared(own) ? own : undefined
 }
 
-async function serviceStatus(place: ServicePlace): Promise<ServiceStatus> {
-  const target = await targetOf(place, () => undefined)
+async function serviceStatus(request: ServiceTarget): Promise<ServiceStatus> {
+  const target = await targetOf(request, () => undefined)
   const { kind, supervisor, root, run } = target
   const installed = await installedAs(target)
   const isHere = root === undefined && installed !== undefined

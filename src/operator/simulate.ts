@@ -2,15 +2,15 @@
 import { UsageError } from '../cli/line/usage.ts'
 import { parseDuration } from '../rules/durations.ts'
 
-/** How simulated VMs and nodes behave. */
 export interface Simulation {
   readonly bootMs?: number
   readonly stopMs?: number
   readonly maxVms?: number
-  /** Step → a chance from 0 to 1, or `once`. */
+  /** By step: a probability from 0 to 1, or `once`. */
   readonly failAt?: Readonly<Record<string, number | 'once'>>
-  /** Nodes are lost after about this time, and come back after the other. */
+  /** Nodes fail after about this time. */
   readonly loseAfterMs?: number
+  /** Failed nodes return after about this time; by default they do not. */
   readonly backAfterMs?: number
 }
 

@@ -44,7 +44,7 @@ describe('svc3 server users', () => {
     assert.equal((await users('remove ada@example.com')).exitCode, 1)
   })
 
-  it('svc3 server users remove asks on a terminal what is lost, and changes nothing unless the answer is yes', async () => {
+  it('svc3 server users remove asks for confirmation on a terminal, and removes nothing unless the answer is yes', async () => {
     await users('add bo@example.com --password-stdin')
     const terminal = { stdin: true, stdout: true }
     const no = await users('remove bo@example.com', { terminal, input: '\n' })
@@ -60,13 +60,13 @@ describe('svc3 server users', () => {
     assert.equal((await users('list')).stdout, 'EMAIL\tROLE\tCREATED\n')
   })
 
-  it('svc3 server users refuses a folder that is not the data folder of a service', async () => {
+  it('svc3 server users refuses a folder that is not the data folder of a server', async () => {
     const { exitCode, stderr } = await run(['server', 'users', 'list', '--data', path.join(dataDir, 'none')])
     assert.equal(exitCode, 1)
     assert.match(stderr, /is not the data folder of a server\. Choose it with --data DIR/)
   })
 
-  it('svc3 server users add says in whole words that a password is too short, and keeps a good one out of all', async () => {
+  it('svc3 server users add explains that a password is too short, and never prints passwords', async () => {
     const { exitCode, stderr } = await users('add ivy@example.com --password-stdin', { input: 'short\n' })
     assert.equal(exitCode, 1)
     assert.match(stderr, /^svc3: The password is too short\nsvc3: Use at least \d+ characters\n$/)
@@ -76,7 +76,7 @@ describe('svc3 server users', () => {
     await users('remove ivy@example.com')
   })
 
-  it('svc3 server users add asks twice on a terminal, and takes no password from a pipe unasked', async () => {
+  it('svc3 server users add asks twice on a terminal, and reads a pipe only with --password-stdin', async () => {
     const typed = await users('add grace@example.com', { input: 'a long password\r', terminal: { stdin: true } })
     assert.deepEqual(typed.echo, [false, true, false, true])
     assert.match(typed.stderr, /^New password: \nRepeat the password: \n$/)
