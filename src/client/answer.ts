@@ -1,4 +1,4 @@
-// Reading what came back: the body within bounds, and a refusal as the ApiError that the service meant.
+// Reads responses: the body up to a limit, and a refusal as an ApiError.
 import { ApiError, type Cause, codes, type ErrorOptions, type Reason } from '../api/errors.ts'
 import { parseRetryAfter } from '../platform/retry.ts'
 
@@ -19,7 +19,7 @@ export const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
 
-/** Codes that are not ours and come from proxies on the way. */
+/** Status codes that svc3 does not send, but proxies do. */
 const foreignReasons: Readonly<Record<number, Reason>> = {
   408: 'Timeout',
   409: 'Conflict',
@@ -35,7 +35,7 @@ function reasonByCode(status: number): Reason {
 
 const isReason = (value: unknown): value is Reason => typeof value === 'string' && Object.hasOwn(codes, value)
 
-/** A refusal, from our Status body or, where something else answered, from the code alone. */
+/** Makes the error from svc3's Status body or, if another program answered, from the status code alone. */
 export function errorFromAnswer(status: number, text: string, url: string, retryAfter: string | undefined): ApiError {
   const body = parseJson(text)
   const retryAfterMs = parseRetryAfter(retryAfter, Date.now())

@@ -1,5 +1,5 @@
-// A change that takes seconds to minutes and answers when it is done. After a restart of the service, or a connection that
-// was cut, the same request is sent with the same key, and resumes.
+// Calls operations that take seconds to minutes and answer when they are done. After a restart of the service or a lost
+// connection, the request is sent again with the same idempotency key, and resumes waiting.
 import type { Operation, ResponseOf } from '../api/operation.ts'
 import { isTransient, retry, retryPolicies } from '../platform/retry.ts'
 import type { CallInput, Client } from './client.ts'
@@ -7,7 +7,7 @@ import { ConnectionError } from './transport.ts'
 
 type KeyedInput<O extends Operation> = CallInput<O> & { readonly idempotencyKey: string }
 
-/** The client MUST be one that sends each request once (`attempts: 1`): which failures pass is decided here. */
+/** The client MUST be one that sends each request once (`attempts: 1`): the policy of retries is here. */
 export async function callUntilDone<O extends Operation & { readonly method: 'POST' }>(
   client: Client,
   operation: O,
@@ -33,5 +33,5 @@ export async function callUntilDone<O extends Operation & { readonly method: 'PO
 export const isTimeout = (error: unknown): error is ConnectionError =>
   error instanceof ConnectionError && error.fault === 'timeout'
 
-/** Connection refused: final at the start, but a restart once the service has answered. */
+/** A refused connection is final at first; once the service has answered, it means a restart. */
 const isRefused = (error: unknown): boolean => error instanceof ConnectionError && error.fault === 'refused'

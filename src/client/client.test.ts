@@ -68,7 +68,7 @@ describe('client', () => {
       () => client.call(addRegistryCredential, { params }),
       // @ts-expect-error a field of the body is missing
       () => client.call(addRegistryCredential, { params, body: { server: 'https://ghcr.io' } }),
-      // @ts-expect-error there is no such parameter
+      // @ts-expect-error the operation does not have this parameter
       () => client.call(getClusterInfo, { params }),
       async () => (await client.call(getClusterInfo)).version.length,
     ]
@@ -201,7 +201,7 @@ describe('client', () => {
   })
 
   it('the client says at once that nobody listens', async () => {
-    // Not a port that was somebody's before: it may be another's by now.
+    // Not a port that was just released: another process may have taken it.
     await using gone = await serve(() => undefined)
     const error = await gone
       .client({ baseUrl: 'http://127.0.0.1:1' })

@@ -14,17 +14,17 @@ export interface ClientOptions {
   readonly token?: string | (() => string | Promise<string>) | undefined
   readonly userAgent?: string
   readonly retry?: Partial<RetryPolicy>
-  /** For one try, from sending to the last byte. */
+  /** For one attempt, from sending to the last byte. */
   readonly timeoutMs?: number
   /** Shared by clients of the same service. */
   readonly revision?: Revision
-  /** Tests only: chance and time. */
+  /** Replaced in tests. */
   readonly random?: () => number
   readonly wait?: typeof wait
 }
 
 interface CallOptions {
-  /** Only for POST; made up when missing, the same for all tries of one call. */
+  /** Only for POST (default: generated, the same for all attempts of one call). */
   readonly idempotencyKey?: string
   readonly signal?: AbortSignal | undefined
   readonly timeoutMs?: number
@@ -34,7 +34,7 @@ type Parameters<O extends Operation> = keyof ParamsOf<O> extends never ? { param
 type Query<O extends Operation> = QueryOf<O> extends undefined ? { query?: never } : { query?: QueryOf<O> }
 type Body<O extends Operation> = BodyOf<O> extends undefined ? { body?: never } : { body: BodyOf<O> }
 
-/** What a call needs: parameters of the path and the body where the operation has them. */
+/** The input of a call: path parameters, query and body, as the operation requires. */
 export type CallInput<O extends Operation> = Readonly<Parameters<O> & Query<O> & Body<O>> & CallOptions
 type Input<O extends Operation> =
   Record<never, never> extends CallInput<O> ? [input?: CallInput<O>] : [input: CallInput<O>]
@@ -50,15 +50,18 @@ export interface Client {
   readonly baseUrl: string
   /** Throws ApiError when the service refuses, ConnectionError when it does not answer. */
   call<O extends Operation>(operation: O, ...input: Input<O>): Promise<ResponseOf<O>>
-  /** As `call`, with the status: some operations have two successes. */
+  /** Like `call`, with the status: some operations have two success codes. */
   exchange<O extends Operation>(operation: O, ...input: Input<O>): Promise<Exchange<O>>
   /** All items of a list, page after page. */
   listAll<O extends ListOperation>(operation: O, ...input: Input<O>): Promise<ItemOf<O>[]>
-  /** The answer as a stream, once the service has accepted. Sent once; no limit of time or size, no types. */
+  /**
+   * Opens the response as a stream once the service has accepted. The request is sent once, without limits of time or
+   * size.
+   */
   open(operation: Operation, input: RawInput): Promise<TransportResponse>
   /** Sends a file as the body. Sent once; no limit of time. */
   upload<O extends Operation>(operation: O, input: RawInput & { readonly upload: BodyStream }): Promise<ResponseOf<O>>
-  /** A stream has shown this version: later answers are not older. */
+  /** Reports a version that a stream has shown, so that later responses are not older. */
   saw(version: string): void
 }
 
@@ -66,7 +69,7 @@ export interface RawInput extends CallOptions {
   readonly params?: Readonly<Record<string, string>> | undefined
   readonly query?: Readonly<Record<string, unknown>> | undefined
   readonly body?: unknown
-  /** Beside those that every request has. */
+  /** In addition to the headers of every request. */
   readonly headers?: Readonly<Record<string, string>>
   readonly upload?: BodyStream
 }
@@ -120,7 +123,7 @@ export function createClient(options: ClientOptions): Client {
     headers: Record<string, string>,
   ): Promise<{ status: number; value: unknown }> => {
     const timeoutMs = input.timeoutMs ?? options.timeoutMs ?? defaultTimeoutMs
-    // By hand, because AbortSignal.timeout and .any cost a command line 2 ms.
+    // Not AbortSignal.timeout and .any, which add 2 ms to a command.
     const controller = new AbortController()
     const timer = setTimeout(() => controller.abort(timeoutAfter(timeoutMs, baseUrl)), timeoutMs)
     const follow = (): void => controller.abort(input.signal?.reason)
@@ -172,16 +175,16 @@ export function createClient(options: ClientOptions): Client {
     return decode(operation, await response.text(maxAnswerBytes), url)
   }
 
-  /** Servers that do not share their store need not be told. */
+  /** A server that does not share its store sends no revision. */
   const saw = (version: string): void => {
     if (revision.latest() !== undefined) revision.saw(version)
   }
 
-  // The types of the operation are checked at the call; inside there is one path for all of them.
+  // Types are checked where `call` is used; one untyped code path serves all operations.
   return { baseUrl, call, exchange, listAll, open, upload, saw } as Client
 }
 
-/** By hand where browsers have no `crypto.randomUUID`: they have it on https and localhost only. */
+/** Browsers have `crypto.randomUUID` on https and localhost only. */
 export const randomKey = (): string =>
   crypto.randomUUID?.() ??
   [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('')
@@ -189,7 +192,10 @@ export const randomKey = (): string =>
 /** GET changes nothing; a POST carries its Idempotency-Key. Anything else is sent once. */
 const isRepeatable = (operation: Operation): boolean => operation.method === 'GET' || operation.method === 'POST'
 
-/** A person who forgot to start the service should not wait to learn it, nor twice for a service that is too slow. */
+/**
+ * A refused connection is not retried, so that a user who forgot to start the service learns it at once; nor is a
+ * timeout.
+ */
 const isUnanswered = (error: unknown): boolean => error instanceof ConnectionError && error.fault !== 'lost'
 
 const isSuccess = (operation: Operation, status: number): boolean =>
@@ -216,7 +222,7 @@ function pathOf(operation: Operation, input: RawInput): string {
   return query ? `${path}?${query}` : path
 }
 
-/** A dot segment would change which path is asked for. */
+/** A dot segment would change the path. */
 function segment(field: string, value: string): string {
   if (value !== '' && value !== '.' && value !== '..') return encodeURIComponent(value)
   throw invalid(field, [invalidField(field, `Invalid ${field} "${value}"`)])

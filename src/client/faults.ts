@@ -1,4 +1,4 @@
-// What a connection that failed is called, by the code that sockets give: for people, with what to do next.
+// Messages and hints for failed connections, by the error code of the socket.
 import { ConnectionError, type ConnectionFault } from './transport.ts'
 
 interface Fault {
@@ -8,7 +8,8 @@ interface Fault {
 }
 
 export const checkAddress = 'Check the address of the server'
-// Not that http:// may do: whoever sits in between can provoke this, and would then be sent the token in clear.
+// The hint must not suggest http://. An attacker on the path can provoke this error, and would then get the token in
+// clear.
 const notTls: Fault = {
   fault: 'unusable',
   what: 'the server does not use TLS on this port',
@@ -37,7 +38,6 @@ const lost: Fault = {
   hint: 'Try again; the server log may have the cause',
 }
 
-/** How a failure of a socket reads. */
 export function connectionError(url: string, error: Error & { readonly code?: string | undefined }): ConnectionError {
   const { origin } = new URL(url)
   const code = error.code ?? ''

@@ -1,4 +1,4 @@
-// Requests of the client by fetch: in browsers, and wherever else fetch is.
+// Requests by fetch, for browsers and other runtimes.
 import { connectionError } from './faults.ts'
 import { ConnectionError, type Transport, type TransportResponse, textOf } from './transport.ts'
 
@@ -21,12 +21,12 @@ interface Reader {
   cancel(): Promise<void>
 }
 
-/** As much of fetch as the client needs. */
+/** The part of fetch that the client uses. */
 type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>
 
 interface FetchTransportOptions {
   readonly fetch: Fetch
-  /** When no answer comes; without it, by the code that the failure has. */
+  /** Makes the error for a failed request (default: by the code of the failure). */
   readonly unreachable?: (url: string, cause: unknown) => ConnectionError
 }
 
@@ -37,7 +37,7 @@ export function fetchTransport({ fetch, unreachable = unreachableBy }: FetchTran
       method,
       headers: { ...headers },
       signal,
-      // Where it leads is not for the token.
+      // A redirect could send the token to another server.
       redirect: 'manual',
       ...(body !== undefined && { body }),
     }

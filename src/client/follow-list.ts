@@ -1,17 +1,17 @@
-// A list and its changes for as long as somebody looks. Where the watch has to begin again, what is there already is not
-// told twice, and what was deleted meanwhile is told as DELETED.
+// Lists the items, then follows their changes. When the watch has to start over, known items are not reported again,
+// and items deleted in between are reported as DELETED.
 import { ApiError } from '../api/errors.ts'
 import type { ItemOf } from '../api/operation.ts'
 import type { CallInput, Client, ListOperation } from './client.ts'
 import { type WatchEvent, type WatchOptions, watch } from './watch.ts'
 
-/** Tells the items of one list apart. */
+/** The identity of an item within its list. */
 export const identityOf = (item: unknown): string => {
   const { namespace, id, name, server } = item as Partial<Record<'namespace' | 'id' | 'name' | 'server', string>>
   return `${namespace ?? ''}/${id ?? name ?? server ?? ''}`
 }
 
-/** Begins with what is there, as ADDED, then a BOOKMARK. Ends when the signal aborts. */
+/** Begins with the present items, as ADDED, then a BOOKMARK. Ends when the signal aborts. */
 export async function* followList<O extends ListOperation>(
   client: Client,
   operation: O,
@@ -19,7 +19,7 @@ export async function* followList<O extends ListOperation>(
   options: Omit<WatchOptions, 'resourceVersion'>,
 ): AsyncGenerator<WatchEvent<ItemOf<O>>> {
   const known = new Map<string, ItemOf<O>>()
-  // What has come since the list began; a bookmark ends the list.
+  // Keys seen since the list began. A bookmark ends the list.
   let listed: Set<string> | undefined
   const onConnection = (isConnected: boolean): void => {
     if (isConnected && listed) listed = new Set()
@@ -56,7 +56,7 @@ export async function* followList<O extends ListOperation>(
         } else if (JSON.stringify(before) !== JSON.stringify(object)) yield { type: 'MODIFIED', object }
       }
     } catch (error) {
-      // The service has forgotten what happened while there was no connection: from what is there now.
+      // The changes during the lost connection were compacted, so start over with the present items.
       if (!hasEvents || !(error instanceof ApiError) || error.reason !== 'Expired') throw error
     }
   }

@@ -1,5 +1,5 @@
-// Logs that are followed, against a server that cuts whoever is silent, as fetch and proxies do: nothing is lost or said
-// twice, and nobody hears of it.
+// Followed logs against a server that closes silent connections, as fetch and proxies do: nothing is lost or
+// repeated, and the caller does not notice.
 import assert from 'node:assert/strict'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,27 +1,30 @@
-// The output of a VM for as long as somebody reads it. The stream has no end of its own: one that ends was lost, and
-// another goes on. One that is silent is replaced before fetch or a proxy cuts it, without a gap.
+// Follows the console output of a VM. The stream of the service never ends by itself: if it ends, the connection was
+// lost, and a new one is opened. A silent stream is replaced, without a gap, before fetch or a proxy closes it.
 import type { getVmLogs } from '../api/vms/vms.ts'
 import { Backoff, isTransient, retryPolicies, wait } from '../platform/retry.ts'
 import type { Client } from './client.ts'
 import { ConnectionError } from './transport.ts'
 
 interface FollowOptions {
-  /** By whoever calls: the npm package has it without its schemas. */
+  /** Passed by the caller, because the npm package has the operation without its schemas. */
   readonly operation: typeof getVmLogs
   readonly namespace: string
   readonly vm: string
-  /** Lines of what is there already; without it, all of it. */
+  /** Number of past lines (default: all). */
   readonly tail?: number | undefined
   readonly signal: AbortSignal
-  /** The connection is lost: what comes until there is another may be missing. */
+  /** Called when the connection is lost. Output until the next connection may be missing. */
   readonly onLost?: (() => void) | undefined
-  /** Node's fetch cuts an answer that is silent for 300 s, many proxies after 60. */
+  /** Node's fetch closes a response that is silent for 300 s, many proxies after 60 s. */
   readonly silentMs?: number | undefined
-  /** The new stream is open for so long, and the old one still silent, before it takes over. */
+  /** How long the new stream is open, with the old one silent, before it replaces the old one. */
   readonly overlapMs?: number | undefined
 }
 
-/** Throws what refuses the first connection, and what no other try would change: the VM is gone, the token has ended. */
+/**
+ * Throws if the first connection fails, and for failures that a retry does not mend: the VM was deleted, the token
+ * expired.
+ */
 export async function* followLogs(client: Client, options: FollowOptions): AsyncGenerator<Uint8Array> {
   const { operation, namespace, vm, tail, signal, onLost, silentMs = 45_000, overlapMs = 3_000 } = options
   let hasOpened = false
@@ -42,7 +45,8 @@ export async function* followLogs(client: Client, options: FollowOptions): Async
       for (;;) {
         if (await isSilentFor(silentMs, current)) {
           const next = connect()
-          // Both have what comes from here on. Whatever the old one still says, the new one may lack.
+          // Both streams receive all output from here on. The new one may lack output that the old one still has to
+          // deliver.
           const taken = next.opened.then(() => wait(overlapMs, next.signal))
           const isQuiet = await firstOf(current.read(), taken)
           const loser = isQuiet ? current : next
@@ -73,11 +77,11 @@ const endless = (address: string, vm: string): ConnectionError =>
     `Run svc3 vm show ${vm} to see its state`,
   )
 
-/** A stream that can be closed while somebody waits for its next piece, which a generator cannot. */
+/** A stream that can be closed during a read; a generator cannot. */
 interface Connection {
   readonly signal: AbortSignal
   readonly opened: Promise<unknown>
-  /** The next piece: the same one until it is taken. */
+  /** Returns the next piece without consuming it. */
   read(): Promise<IteratorResult<Uint8Array>>
   take(): Promise<IteratorResult<Uint8Array>>
   close(): void
@@ -114,7 +118,7 @@ async function isSilentFor(ms: number, { read }: Connection): Promise<boolean> {
   }
 }
 
-/** Whether the second is fulfilled before the first has come to any end. Neither failure is thrown here. */
+/** Whether the second promise is fulfilled before the first settles. Never rejects. */
 const firstOf = (ends: Promise<unknown>, isFulfilled: Promise<unknown>): Promise<boolean> =>
   new Promise((resolve) => {
     const no = (): void => resolve(false)

@@ -1,5 +1,5 @@
-// Requests over Node's http and https. Fetched by getBuiltinModule when first needed: `import` of node:http reads its
-// lazy getters, which load a second HTTP client, and costs 30 ms instead of 8.
+// Requests over Node's http and https, which are loaded by getBuiltinModule on first use: `import` of node:http reads
+// its lazy getters, which load a second HTTP client, and costs 30 ms instead of 8.
 import type { Agent, ClientRequest, IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { checkAddress, connectionError } from './faults.ts'
@@ -8,9 +8,9 @@ import { ConnectionError, type Transport, type TransportResponse, textOf } from 
 import { sendBody, uploadHeaders } from './upload-body.ts'
 
 interface HttpTransportOptions {
-  /** Connections kept open between requests. */
+  /** Keep idle connections open for later requests. */
   readonly maxSockets?: number
-  /** How certificates are judged; without it, by the authorities that Node trusts. */
+  /** How to check certificates (default: the certificate authorities of Node). */
   readonly trust?: Trust | undefined
 }
 
@@ -55,7 +55,7 @@ export function httpTransport(options: HttpTransportOptions = {}): Transport {
     }
     const abort = (): void => {
       request.destroy(new Error('aborted'))
-      // A request that still waits for its connection says nothing by itself.
+      // A request that still waits for its connection emits no error.
       reject(signal.reason)
     }
     signal.addEventListener('abort', abort)
@@ -70,7 +70,7 @@ export function httpTransport(options: HttpTransportOptions = {}): Transport {
   }
 }
 
-/** A request gets its connection, and with it the chance to send anything, once the certificate has been accepted. */
+/** A request gets its connection only after the certificate was accepted, so nothing is sent before. */
 function connectBy(agent: Agent, trust: Trust): void {
   agent.createConnection = (target, callback) => {
     const { host = '', port, servername } = target as { host?: string; port?: number | string; servername?: string }
@@ -80,7 +80,7 @@ function connectBy(agent: Agent, trust: Trust): void {
   }
 }
 
-/** An agent whose connections are judged by `trust`, each for one use. */
+/** An agent whose connections are checked by `trust`, and used for one request each. */
 export function agentBy(trust: Trust): Agent {
   const agent = new (moduleFor('https:').Agent)({ keepAlive: false })
   connectBy(agent, trust)

@@ -1,13 +1,12 @@
-// What an image was made from and what was made from it, out of the records of images alone: a tree in the order that it is
-// drawn. Pure.
+// The ancestors and descendants of an image, from the records of images alone, as a tree in display order.
 import type { Image } from '../api/images/images.ts'
 
 type Known = Pick<Image, 'name' | 'parent' | 'versions'>
 
 export interface LineageRow<T> {
-  /** Of an image of the cluster, or what its child said of it: it may be gone, or be in a registry. */
+  /** The name of an image, or the reference in the record of its child: it may be deleted, or in a registry. */
   readonly name: string
-  /** Undefined: there is no such image here. */
+  /** Undefined if the cluster does not have this image. */
   readonly image?: T | undefined
   /** 0 is the oldest. */
   readonly depth: number
@@ -15,9 +14,9 @@ export interface LineageRow<T> {
 }
 
 export interface Lineage<T> {
-  /** Ancestors from the oldest on, the image, then its descendants, each below what it was made from. */
+  /** Ancestors, oldest first, then the image, then its descendants, each after its parent. */
   readonly rows: readonly LineageRow<T>[]
-  /** Descendants that were left out. */
+  /** Number of descendants that are not in `rows`. */
   readonly more: number
 }
 
@@ -27,7 +26,7 @@ const maxDescendants = 50
 export function lineageOf<T extends Known>(image: T, images: readonly T[]): Lineage<T> {
   const byName = new Map(images.map((each) => [each.name, each]))
   const ancestors: Omit<LineageRow<T>, 'depth'>[] = []
-  // An image may be deleted and its name given to one that was made from what it had made.
+  // Names can form a cycle: an image may be deleted, and its name given to an image made from its descendant.
   const seen = new Set([image.name])
   for (let name = image.parent?.image; name !== undefined && ancestors.length < maxAncestors; ) {
     if (seen.has(name)) break
@@ -56,7 +55,7 @@ export function lineageOf<T extends Known>(image: T, images: readonly T[]): Line
   return { rows, more: Math.max(0, descendants - maxDescendants) }
 }
 
-/** What its versions added together; undefined where that of some is not known. */
+/** The bytes that all versions of an image added. Undefined if they are unknown for one of them. */
 export function bytesAddedBy({ versions = [] }: Pick<Image, 'versions'>): number | undefined {
   if (versions.length === 0) return undefined
   let sum = 0

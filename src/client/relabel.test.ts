@@ -1,4 +1,5 @@
-// Labels of a VM changed by several at once: nobody's are lost, and what keeps changing is given up after some tries.
+// Labels of a VM changed by several callers at once: none are lost, and a record that keeps changing fails after some
+// tries.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ApiError } from '../api/errors.ts'
@@ -7,13 +8,16 @@ import type { Operation } from '../api/operation.ts'
 import type { Client, RawInput } from './client.ts'
 import { parseLabelChange, relabelled, relabelVm } from './relabel.ts'
 
-/** A record of labels that refuses a version that is not its own. `meanwhile`: what others do between a read and a write. */
-function record(labels: Record<string, string>, meanwhile: (turn: number) => Record<string, string> | undefined) {
+/**
+ * A record of labels that refuses another version than its own. `othersAt`: changes by others between a read and a
+ * write.
+ */
+function record(labels: Record<string, string>, othersAt: (turn: number) => Record<string, string> | undefined) {
   const state = { labels, rev: 1, writes: 0 }
   const call = async (operation: Operation, { body }: RawInput): Promise<unknown> => {
     if (operation.id === operations.getVm.id)
       return { ...operations.getVm.example.response, labels: state.labels, resourceVersion: String(state.rev) }
-    const others = meanwhile(state.writes++)
+    const others = othersAt(state.writes++)
     if (others) Object.assign(state, { labels: { ...state.labels, ...others }, rev: state.rev + 1 })
     const { labels: next, resourceVersion } = body as { labels: Record<string, string>; resourceVersion: string }
     if (resourceVersion !== String(state.rev)) throw new ApiError('Conflict', 'VM demo changed', {})

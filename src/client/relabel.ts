@@ -1,5 +1,5 @@
-// Labels of a VM, changed one by one: read, changed and written back only if nobody else has changed the record since, so that two
-// who do this at the same time keep each other's labels.
+// Changes single labels of a VM: reads the record, and writes the labels only if the record has not changed since, so
+// that two concurrent callers keep each other's labels.
 import { ApiError } from '../api/errors.ts'
 import { setMetadata } from '../api/service/metadata.ts'
 import { getVm, type Vm } from '../api/vms/vms.ts'
@@ -9,13 +9,13 @@ type Labels = Readonly<Record<string, string>>
 
 export interface LabelChange {
   readonly name: string
-  /** Undefined: the label is removed. */
+  /** Undefined removes the label. */
   readonly value?: string
 }
 
 const form = /^([A-Za-z0-9][A-Za-z0-9_./-]*?)(?:=(.*)|-)$/s
 
-/** `team=ios` sets a label, `team-` removes it. Undefined: it is neither. */
+/** `team=ios` sets a label, `team-` removes it. Returns undefined for any other text. */
 export function parseLabelChange(text: string): LabelChange | undefined {
   const [, name, value] = form.exec(text) ?? []
   return name === undefined ? undefined : { name, ...(value !== undefined && { value }) }
@@ -29,19 +29,19 @@ export function relabelled(labels: Labels, changes: readonly LabelChange[]): Lab
   return Object.fromEntries(next)
 }
 
-/** A VM that starts or moves changes a few times in a second. */
+/** Enough for a VM that starts or moves, whose record changes a few times per second. */
 const attempts = 20
 
 interface Relabelling {
   readonly namespace: string
   readonly name: string
   readonly changes: readonly LabelChange[]
-  /** Throws where the labels that there are forbid it. */
+  /** Throws if the present labels forbid the change. */
   readonly check?: (labels: Labels) => void
   readonly signal?: AbortSignal
 }
 
-/** The VM as it was before, and its labels since. */
+/** Returns the VM before the change, and its new labels. */
 export async function relabelVm(
   client: Pick<Client, 'call'>,
   { namespace, name, changes, check, signal }: Relabelling,

@@ -1,12 +1,12 @@
-// The latest revision that a caller was told: sent with every request, so that no server answers with less.
+// The latest revision that a caller has seen. It is sent with every request, so that no server answers from older data.
 
 export interface Revision {
   latest(): string | undefined
-  /** Anything but a later one is passed over. */
+  /** Ignores any revision that is not later. */
   saw(revision: string | undefined): void
 }
 
-/** `keep` hears of each later one. */
+/** Calls `keep` with each later revision. */
 export function createRevision(known?: string, keep: (revision: string) => void = () => undefined): Revision {
   let latest = known
   return {
@@ -20,6 +20,6 @@ export function createRevision(known?: string, keep: (revision: string) => void 
   }
 }
 
-/** Decimal numbers as text. */
+/** Compares decimal numbers in text form. */
 const isLater = (one: string, other: string): boolean =>
   one.length > other.length || (one.length === other.length && one > other)

@@ -1,48 +1,48 @@
-// Connections whose certificate is judged before anything is sent: by authorities, and by whoever knows better.
+// TLS connections whose certificate is checked before anything is sent: by certificate authorities, and by the caller.
 import type { TLSSocket } from 'node:tls'
 import type { ConnectionError } from './transport.ts'
 
 export interface TlsPeer {
   readonly origin: string
-  /** SHA-256 of its public key (SPKI), as pairs of hexadecimal digits with colons between them. */
+  /** SHA-256 of the public key (SPKI), in hexadecimal with colons. */
   readonly fingerprint: string
-  /** Why no authority vouches for it; nothing where one does. */
+  /** Why the certificate is not trusted. Undefined if an authority signed it. */
   readonly problem: string | undefined
 }
 
-export type Stranger = TlsPeer & { readonly problem: string }
+export type UntrustedPeer = TlsPeer & { readonly problem: string }
 
 export interface Trust {
-  /** PEM of the authorities that count in place of those that Node trusts. */
+  /** PEM of the certificate authorities to trust instead of Node's. */
   readonly ca?: string | undefined
-  /** Asked about every server, also where an authority vouches for it: an error refuses the server. */
+  /** Called for every server, also for a trusted certificate. A returned error refuses the connection. */
   judge(peer: TlsPeer): ConnectionError | undefined
 }
 
-interface Place {
+interface Endpoint {
   readonly host: string
   readonly port: number
-  /** What the certificate must name; '' or nothing is the host itself. */
+  /** The name that the certificate must have (default: the host). */
   readonly servername?: string | undefined
 }
 
-export async function connectTrusted(place: Place, trust: Trust): Promise<TLSSocket> {
-  const socket = await shakeHands(place, trust.ca)
+export async function connectTrusted(place: Endpoint, trust: Trust): Promise<TLSSocket> {
+  const socket = await handshake(place, trust.ca)
   const refusal = trust.judge(peerOf(socket, place))
   if (!refusal) return socket
   socket.destroy()
   throw refusal
 }
 
-/** Who is there, when it is somebody for whom no authority vouches. Sends nothing. */
-export async function meetStranger(place: Place, timeoutMs: number): Promise<Stranger | undefined> {
-  const socket = await shakeHands(place, undefined, timeoutMs)
+/** Returns the server's key if its certificate is not trusted. Sends no data. */
+export async function findUntrustedPeer(place: Endpoint, timeoutMs: number): Promise<UntrustedPeer | undefined> {
+  const socket = await handshake(place, undefined, timeoutMs)
   const peer = peerOf(socket, place)
   socket.destroy()
-  return isStranger(peer) ? peer : undefined
+  return isUntrusted(peer) ? peer : undefined
 }
 
-function shakeHands({ host, port, servername }: Place, ca: string | undefined, timeoutMs = 0): Promise<TLSSocket> {
+function handshake({ host, port, servername }: Endpoint, ca: string | undefined, timeoutMs = 0): Promise<TLSSocket> {
   const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>()
   const socket = process.getBuiltinModule('node:tls').connect({
     host,
@@ -51,11 +51,11 @@ function shakeHands({ host, port, servername }: Place, ca: string | undefined, t
     ...(ca !== undefined && { ca }),
     ALPNProtocols: ['http/1.1'],
     timeout: timeoutMs,
-    // Judged below, so that a refusal can tell the fingerprint.
+    // The caller judges the certificate, so that a refusal can name the fingerprint.
     rejectUnauthorized: false,
   })
   const expire = (): void => void socket.destroy(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' }))
-  // One that is cut off meanwhile closes without an error.
+  // A connection that is cut during the handshake closes without an error.
   const close = (): void => reject(Object.assign(new Error('closed'), { code: 'ECONNRESET' }))
   socket.once('error', reject).once('timeout', expire).once('close', close)
   socket.once('secureConnect', () => {
@@ -65,16 +65,16 @@ function shakeHands({ host, port, servername }: Place, ca: string | undefined, t
   return promise
 }
 
-export const isStranger = (peer: TlsPeer): peer is Stranger => peer.problem !== undefined
+export const isUntrusted = (peer: TlsPeer): peer is UntrustedPeer => peer.problem !== undefined
 
-function peerOf(socket: TLSSocket, { host, port }: Place): TlsPeer {
+function peerOf(socket: TLSSocket, { host, port }: Endpoint): TlsPeer {
   const origin = new URL(`https://${host.includes(':') ? `[${host}]` : host}:${port}`).origin
-  // A code, whatever the types say.
+  // The types say Error, but this is an error code.
   const problem = socket.authorized ? undefined : String(socket.authorizationError)
   return { origin, fingerprint: fingerprintOf(socket), problem }
 }
 
-/** Of the key and not of the certificate, which a server renews without being another. */
+/** The fingerprint of the key, because a server keeps its key when it renews its certificate. */
 function fingerprintOf(socket: TLSSocket): string {
   const key = socket.getPeerX509Certificate()?.publicKey.export({ type: 'spki', format: 'der' })
   if (!key) return ''

@@ -1,6 +1,6 @@
-// The seam between the client and what carries its requests: Node's http here, fetch in a browser.
+// The interface between the client and its HTTP implementation: Node's http, or fetch in a browser.
 
-/** A body that is not held in memory. It is sent once, when the other side has said that it wants it. */
+/** A request body that is streamed. It is sent once, after the server agreed to receive it. */
 export interface BodyStream {
   readonly bytes: number
   readonly pieces: AsyncIterable<Uint8Array>
@@ -11,33 +11,36 @@ export interface TransportRequest {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | undefined
-  /** In place of `body`. */
+  /** Instead of `body`. */
   readonly upload?: BodyStream | undefined
   readonly signal: AbortSignal
-  /** True for requests that may not be sent twice: they MUST NOT go out on a reused connection, which may be dead. */
+  /** True for requests that must not be sent twice: they MUST NOT use an idle connection, which may be dead. */
   readonly fresh: boolean
-  /** The answer may never end: what has come of it must be had at once, from `body`. */
+  /** The response may never end: `body` must yield each part as it arrives. */
   readonly isStream?: boolean
 }
 
 export interface TransportResponse {
   readonly status: number
   header(name: string): string | undefined
-  /** MUST throw when the answer ends before its end. Stopping the iteration early MUST free the connection. */
+  /** MUST throw if the response is truncated. Stopping the iteration early MUST free the connection. */
   readonly body: AsyncIterable<Uint8Array>
-  /** In place of `body`, of a watch: its events, where the transport has parsed them already. */
+  /** The events of a watch, instead of `body`, if the transport parses them itself. */
   readonly events?: AsyncIterable<unknown>
-  /** In place of `body`: all of it. Must throw rather than hold more than `maxBytes`. */
+  /** The whole body, instead of `body`. MUST throw if it has more than `maxBytes`. */
   text(maxBytes: number): Promise<string>
 }
 
-/** MUST throw ConnectionError when no answer comes, and the signal's reason when it aborts. */
+/** MUST throw ConnectionError if no response arrives, and the signal's reason on abort. */
 export type Transport = (request: TransportRequest) => Promise<TransportResponse>
 
-/** refused: surely not received. lost: perhaps received. timeout: no answer in time. unusable: a wrong address. */
+/**
+ * refused: the request was not received. lost: it may have been received. timeout: no response in time. unusable: wrong
+ * address.
+ */
 export type ConnectionFault = 'refused' | 'lost' | 'timeout' | 'unusable'
 
-/** No answer from the service: what address, what failed, what to do. */
+/** The service did not answer. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError'
   readonly fault: ConnectionFault
@@ -51,13 +54,13 @@ export class ConnectionError extends Error {
     this.hint = hint
   }
 
-  /** A server that restarts refuses connections for a moment; a wrong address stays wrong. */
+  /** A restarting server refuses connections for a moment; a wrong address stays wrong. */
   get isTransient(): boolean {
     return this.fault !== 'unusable'
   }
 }
 
-/** Reads a whole response, and throws rather than hold more than `maxBytes`. */
+/** Reads a whole response. Throws if it has more than `maxBytes`. */
 export async function textOf(chunks: AsyncIterable<Uint8Array>, url: string, maxBytes: number): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''

@@ -1,5 +1,5 @@
-// Connections through the service by WebSocket, judged like every other connection before anything is sent: as a stream of
-// bytes, or as messages.
+// WebSocket connections through the service, as a byte stream or as messages. Certificates are checked before anything
+// is sent.
 import type { Agent, IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { createWebSocketStream, WebSocket } from 'ws'
@@ -11,23 +11,23 @@ import { ConnectionError } from './transport.ts'
 
 interface TunnelOptions {
   readonly baseUrl: string
-  /** With the query, as it stands in the address. */
+  /** Path and query of the URL. */
   readonly path: string
   readonly token: string | undefined
   readonly signal: AbortSignal
   readonly trust?: Trust | undefined
   readonly headers?: Readonly<Record<string, string>>
-  /** What came with an answer in place of the connection. */
+  /** Called with the headers of a response that refuses the connection. */
   readonly refused?: (headers: IncomingHttpHeaders) => void
 }
 
 interface MessageOptions extends TunnelOptions {
-  /** Of one message. */
+  /** The limit of one message. */
   readonly maxBytes: number
   readonly openingMs: number
 }
 
-/** A connection of messages of text. */
+/** A connection for text messages. */
 interface Messages {
   send(text: string): void
   close(): void
@@ -35,7 +35,7 @@ interface Messages {
 
 interface Listener {
   received(text: string): void
-  /** Once; `fault` where it did not end as such connections do. */
+  /** Called once, with a `fault` unless the connection was closed normally. */
   closed(fault: Error | undefined): void
 }
 
@@ -45,13 +45,13 @@ const openingMs = 30_000
 export function dialTunnel(options: TunnelOptions): Promise<Duplex> {
   return dial(options, { handshakeTimeout: openingMs }, (socket) => {
     const stream = createWebSocketStream(socket, { allowHalfOpen: false })
-    // Told by the promise; a stream without a listener would end the process.
+    // The promise reports the error; without a listener the stream would end the process.
     stream.on('error', () => undefined)
     return stream
   })
 }
 
-/** The same for messages. `listen` gets the connection once it is open. */
+/** The same for messages. Calls `listen` once the connection is open. */
 export function dialMessages(options: MessageOptions, listen: (messages: Messages) => Listener): Promise<Messages> {
   const limits = { handshakeTimeout: options.openingMs, maxPayload: options.maxBytes }
   return dial(options, limits, (socket) => {

@@ -1,9 +1,9 @@
-// A large body on its way: asked for by the other side before it is sent, no faster than it is taken, and given up as soon
-// as there is an answer, which then can only be a refusal.
+// Sends a large request body: after the server's 100 Continue, with backpressure, and only until a response arrives,
+// which before the end of the body can only be a refusal.
 import type { ClientRequest } from 'node:http'
 import type { BodyStream } from './transport.ts'
 
-/** A server that does not know the question says nothing, and is sent the body all the same. */
+/** A server that does not support 100 Continue sends nothing; the body is sent after this time. */
 const timeoutMs = 2_000
 
 export const uploadHeaders = ({ bytes }: BodyStream): Record<string, string> => ({
@@ -11,7 +11,7 @@ export const uploadHeaders = ({ bytes }: BodyStream): Record<string, string> => 
   expect: '100-continue',
 })
 
-/** `failed` is told what went wrong on this side; the other side's failures are the request's own. */
+/** Calls `failed` for errors of `body`. Errors of the connection are emitted by the request. */
 export function sendBody(request: ClientRequest, body: BodyStream, failed: (error: unknown) => void): void {
   let isBegun = false
   const begin = (): void => {
@@ -31,7 +31,7 @@ export function sendBody(request: ClientRequest, body: BodyStream, failed: (erro
   request.on('continue', begin).on('close', over)
   request.on('response', (answer) => {
     over()
-    // What was not sent is not wanted: the connection has no other use.
+    // The server does not want the rest of the body, and the connection cannot be reused.
     answer.on('end', () => request.writableEnded || request.destroy())
   })
   request.flushHeaders()

@@ -1,4 +1,4 @@
-// Changes of a list as they happen. Goes on by itself after a lost connection, from the last version it has seen.
+// Watches the changes of a list. After a lost connection it resumes from the last version that it has seen.
 import type { ItemOf } from '../api/operation.ts'
 import { Backoff, isTransient, type RetryPolicy, retryPolicies, unlessAborted } from '../platform/retry.ts'
 import { errorFromAnswer, isObject, parseJson, somethingElse } from './answer.ts'
@@ -10,19 +10,19 @@ export type WatchEvent<T> =
   | { readonly type: 'BOOKMARK'; readonly object: { readonly resourceVersion: string } }
 
 export interface WatchOptions {
-  /** Changes after this version; without it, from what is there now. */
+  /** Start after this version (default: with all present items). */
   readonly resourceVersion?: string
   readonly signal: AbortSignal
-  /** Tries in a row that bring nothing before the watch gives up. */
+  /** When to give up after attempts that bring no event. */
   readonly retry?: RetryPolicy
-  /** Told when the connection is lost, and when there is one again. */
+  /** Called when the connection is lost and when it is back. */
   readonly onConnection?: (isConnected: boolean) => void
 }
 
 const maxLineBytes = 8 * 1024 * 1024
 
 /**
- * Ends when the signal aborts. Without a version it begins with what is there, as ADDED, and may begin so again when
+ * Ends when the signal aborts. Without a version it begins with the present items, as ADDED, and may repeat them if
  * the connection is lost before the first bookmark.
  * Throws ApiError `Expired` when that version is too old: list again, then watch.
  */
@@ -34,7 +34,7 @@ export async function* watch<O extends ListOperation>(
 ): AsyncGenerator<WatchEvent<ItemOf<O>>> {
   const { signal, retry: policy = retryPolicies.stream, onConnection } = options
   let { resourceVersion } = options
-  // What is there at the start comes in no order of versions: until a bookmark, there is no place to resume from.
+  // The present items are not sorted by version: until a bookmark, there is no version to resume from.
   let isCaughtUp = resourceVersion !== undefined
   const backoff = new Backoff({ policy, signal })
   while (!signal.aborted) {
@@ -78,7 +78,7 @@ async function* parsedLines(response: TransportResponse, address: string): Async
     }
     for (const line of parts) if (line.trim() !== '') yield parseJson(line)
   }
-  // What follows the last newline was cut off: it comes again with the next connection.
+  // An incomplete last line is dropped; the next connection sends it again.
 }
 
 function eventOf<T>(event: unknown, address: string): WatchEvent<T> {
@@ -87,7 +87,7 @@ function eventOf<T>(event: unknown, address: string): WatchEvent<T> {
   }
   if (event.type === 'ERROR')
     throw errorFromAnswer(Number(event.object.code), JSON.stringify(event.object), address, undefined)
-  // The table of operations says what the objects of this list are; the service checked them when it wrote them.
+  // The table of operations has the type of these objects, and the service validated them when it wrote them.
   return event as unknown as WatchEvent<T>
 }
 

@@ -10,7 +10,7 @@ import { readPassword } from '../cli/connect/password.ts'
 import { readAuthorities, trustFor } from '../cli/connect/trust.ts'
 import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
-import { isStranger, type TlsPeer, type Trust } from '../client/tls.ts'
+import { isUntrusted, type TlsPeer, type Trust } from '../client/tls.ts'
 import { ConnectionError } from '../client/transport.ts'
 import { driverNames } from '../drivers/index.ts'
 import { isLoopback } from '../rules/addresses.ts'
@@ -250,7 +250,7 @@ function trustOf(
     // Servers that the node learned of later are judged as the first one.
     const judgeOf = (peer: TlsPeer): ConnectionError | undefined => {
       const refusal = (byOrigin.get(peer.origin) ?? first)?.judge(peer)
-      if (!refusal || !isStranger(peer) || judge.env.SVC3_FINGERPRINT) return refusal
+      if (!refusal || !isUntrusted(peer) || judge.env.SVC3_FINGERPRINT) return refusal
       return new ConnectionError(refusal.fault, refusal.address, refusal.message, unknownAuthority)
     }
     const isPinned = (peer: TlsPeer): boolean =>

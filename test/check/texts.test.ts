@@ -131,7 +131,6 @@ const unfinished: readonly string[] = [
   'src/cli/line',
   'src/cli/output',
   'src/cli/reference',
-  'src/client',
   'src/control-plane',
   'src/controllers',
   'src/controllers/runners',

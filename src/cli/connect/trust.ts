@@ -2,7 +2,7 @@
 // pin, those with a certificate of a trusted CA. A pin must match until it is removed or replaced with config set --ca.
 
 import fs from 'node:fs'
-import { isStranger, meetStranger, type Stranger, type TlsPeer, type Trust } from '../../client/tls.ts'
+import { findUntrustedPeer, isUntrusted, type TlsPeer, type Trust, type UntrustedPeer } from '../../client/tls.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import { readLine } from '../confirm.ts'
 import type { Host } from '../host.ts'
@@ -22,10 +22,10 @@ export function trustFor(host: Host, { apiUrl, ca }: ServerConnection): Trust | 
   return {
     ca: authorities,
     judge: (peer) => {
-      if (ca !== undefined && isStranger(peer)) return foreign(peer, ca)
+      if (ca !== undefined && isUntrusted(peer)) return foreign(peer, ca)
       const expected = expectedFingerprint(host, origin, ca)
       if (expected !== undefined) return peer.fingerprint === expected ? undefined : changed(host, peer, expected)
-      return isStranger(peer) ? unknown(peer) : undefined
+      return isUntrusted(peer) ? unknown(peer) : undefined
     },
   }
 }
@@ -37,7 +37,7 @@ export async function meetServer(host: Host, { apiUrl, ca }: ServerConnection, s
   if (!canAsk || ca !== undefined || expectedFingerprint(host, origin, ca) !== undefined) return
   const place = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 443) }
   // An unreachable server is reported when the request is sent.
-  const peer = await meetStranger(place, probeMs).catch(() => undefined)
+  const peer = await findUntrustedPeer(place, probeMs).catch(() => undefined)
   if (!peer) return
   if (!(await isAccepted(host, peer, signal)))
     throw new Failure(
@@ -86,7 +86,7 @@ export function readAuthorities(file: string): string {
 
 async function isAccepted(
   host: Host,
-  { origin, problem, fingerprint }: Stranger,
+  { origin, problem, fingerprint }: UntrustedPeer,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { stderr, calledAs } = host
@@ -110,7 +110,7 @@ const flawOf = (problem: string): string => flaws[problem] ?? `is not trusted ($
 const refused = (peer: TlsPeer, what: string, next: string): ConnectionError =>
   new ConnectionError('unusable', peer.origin, what, next)
 
-const unknown = (peer: Stranger): ConnectionError =>
+const unknown = (peer: UntrustedPeer): ConnectionError =>
   refused(
     peer,
     `The certificate of ${peer.origin} ${flawOf(peer.problem)}. SHA-256 fingerprint of its public key: ${peer.fingerprint}`,
@@ -120,7 +120,7 @@ const unknown = (peer: Stranger): ConnectionError =>
 /** Who has a certificate of an authority now needs no pin. */
 const remedy = ({ env }: Host, peer: TlsPeer): string => {
   if (env.SVC3_FINGERPRINT) return 'correct or unset SVC3_FINGERPRINT'
-  return isStranger(peer)
+  return isUntrusted(peer)
     ? `run svc3 config set --api-url ${peer.origin} --fingerprint ${peer.fingerprint}`
     : `run svc3 config set --api-url ${peer.origin} --fingerprint none`
 }
@@ -128,11 +128,11 @@ const remedy = ({ env }: Host, peer: TlsPeer): string => {
 const changed = (host: Host, peer: TlsPeer, expected: string): ConnectionError =>
   refused(
     peer,
-    `THE KEY OF ${peer.origin} HAS CHANGED: the connection may be intercepted. Nothing was sent. Accepted SHA-256 fingerprint: ${expected}, now: ${peer.fingerprint}${isStranger(peer) ? '' : ' (with a certificate of a trusted CA)'}`,
+    `THE KEY OF ${peer.origin} HAS CHANGED: the connection may be intercepted. Nothing was sent. Accepted SHA-256 fingerprint: ${expected}, now: ${peer.fingerprint}${isUntrusted(peer) ? '' : ' (with a certificate of a trusted CA)'}`,
     `Ask the server's administrator. If the new key is right, ${remedy(host, peer)}`,
   )
 
-const foreign = (peer: Stranger, file: string): ConnectionError =>
+const foreign = (peer: UntrustedPeer, file: string): ConnectionError =>
   refused(
     peer,
     `The certificate of ${peer.origin} is not signed by a CA in ${file} (${peer.problem})`,

@@ -1,4 +1,5 @@
-// The declarations that the package gets are printed; the compiler holds them to the types that are mapped from the table.
+// The declarations that the package gets are printed; the compiler holds them to the types that are mapped from the
+// table.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'

@@ -1,4 +1,5 @@
-// What `svc3/client` exports, as its users see it: this file becomes its declarations, and index.ts is checked against it.
+// What `svc3/client` exports, as its users see it: this file becomes its declarations, and index.ts is checked against
+// it.
 import type { Lists, Methods, Streams, Watchable } from './operations.ts'
 
 export type * from './operations.ts'
@@ -44,7 +45,6 @@ export interface ClientOptions {
   retry?: boolean | undefined
 }
 
-/** A change of a list. */
 export type WatchEvent<T> =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: T }
   | { readonly type: 'BOOKMARK'; readonly object: { readonly resourceVersion: string } }
@@ -64,7 +64,7 @@ export interface Client extends Methods {
     input?: InputOf<Id> & { resourceVersion?: string | undefined },
   ): AsyncGenerator<WatchEvent<Watchable[Id]>, void, undefined>
   /**
-   * The bytes of an answer as they come: logs, downloads. Logs that are followed go on until the signal aborts, however long the
+   * The bytes of an answer as they come: logs, downloads. Followed logs continue until the signal aborts, however long the
    * guest is silent; after a lost connection the client reconnects, and output in between may be missing.
    */
   stream<Id extends keyof Streams>(operation: Id, input: Streams[Id]): AsyncGenerator<Uint8Array, void, undefined>
@@ -72,7 +72,7 @@ export interface Client extends Methods {
 
 export declare function createClient(options: ClientOptions): Client
 
-/** One word for programs. */
+/** A reason that programs can match. */
 export type Reason =
   | 'BadRequest'
   | 'Unauthorized'
@@ -115,7 +115,10 @@ export declare class ApiError extends Error {
 export declare class ConnectionError extends Error {
   private constructor()
   override readonly name: 'ConnectionError'
-  /** refused: not received. lost: perhaps received. timeout: no answer in time. unusable: a wrong address or certificate. */
+  /**
+   * refused: not received. lost: perhaps received. timeout: no answer in time. unusable: a wrong address or
+   * certificate.
+   */
   readonly fault: 'refused' | 'lost' | 'timeout' | 'unusable'
   readonly address: string
   /** What to do next. */

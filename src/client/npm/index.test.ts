@@ -78,7 +78,7 @@ describe('svc3/client', () => {
       () => client.deleteVm({}),
       // @ts-expect-error the body is missing
       () => client.deployVm({}),
-      // @ts-expect-error there is no such list
+      // @ts-expect-error the client does not have this list
       () => client.watch('getVm'),
       // @ts-expect-error a namespace is not deleted by default
       () => client.deleteNamespace({}),

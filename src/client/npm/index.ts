@@ -1,5 +1,5 @@
 // `svc3/client`, the client of the npm package: a method for every operation of the table, carried by fetch. It is the
-// client of the command line and of the console; here are only names, defaults and what callers may leave out.
+// client of the command line and of the console; this file adds names, defaults and optional parameters.
 import { ApiError } from '../../api/errors.ts'
 import { publishedOperations } from '../../api/index.ts'
 import { type Operation, paramNames } from '../../api/operation.ts'
@@ -14,7 +14,7 @@ import { watch as watchList } from '../watch.ts'
 import type * as declared from './declared.ts'
 import { hasMethod } from './offered.ts'
 
-/** As the methods take it: parameters of the path beside the rest. */
+/** Input of the methods: path parameters and all others in one object. */
 type Flat = Omit<RawInput, 'params'> & { readonly [param: string]: unknown; readonly resourceVersion?: string }
 
 export { ApiError, ConnectionError }
@@ -77,7 +77,7 @@ export const createClient: typeof declared.createClient = (options) => {
   const methods = publishedOperations
     .filter(hasMethod)
     .map((operation) => [operation.id, (flat?: Flat) => call(operation, flat)] as const)
-  // The table has what the declarations are printed from.
+  // The declarations are generated from the same table.
   return { ...Object.fromEntries(methods), listAll, watch, stream } as unknown as declared.Client
 }
 
