@@ -95,10 +95,7 @@ export function createOperations(services: HandlerServices): Operations {
   return operations
 }
 
-/**
- * Rules that are checked together with the schema, so that one answer names all invalid fields. They get only the
- * fields that match the schema.
- */
+/** Checked together with the schema, so that one response names all invalid fields. They get only fields of valid types. */
 export const checks: { readonly [Id in OperationId]?: (body: Record<string, unknown>) => Cause[] } = {
   addRegistryCredential: checkCredential,
   deployVm: checkDeployment,

@@ -1,5 +1,4 @@
-// Handlers of namespaces: list, create, and delete with everything inside.
-
+// Handlers of namespaces.
 import type * as api from '../../../api/access/namespaces.ts'
 import type { Namespace } from '../../../api/access/namespaces.ts'
 import { type ApiError, alreadyExists, conflict, invalid, invalidField, success } from '../../../api/errors.ts'

@@ -1,5 +1,4 @@
-// Handlers of registry credentials (docs/spec.md R15–R20). A password is sealed and never returned.
-
+// Handlers of registry credentials (docs/spec.md R15–R20). A password is encrypted and never returned.
 import type * as api from '../../../api/access/registry-credentials.ts'
 import type { RegistryCredential, RegistryCredentialInput } from '../../../api/access/registry-credentials.ts'
 import {
@@ -36,7 +35,7 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
   const { collections, secrets } = services
   const credentials = collections.registryCredentials
 
-  const written = (entry: Entry<RegistryCredentialRecord>): RegistryCredential => {
+  const viewOf = (entry: Entry<RegistryCredentialRecord>): RegistryCredential => {
     const { server, username, allowInsecure, createdAt, updatedAt, updatedBy } = entry.value
     return { server, username, allowInsecure, createdAt, updatedAt, updatedBy, resourceVersion: entry.rev }
   }
@@ -49,7 +48,7 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
       if (error instanceof SealError) throw altered(serverOf(entry.key), error)
       throw error
     }
-    return written(entry)
+    return viewOf(entry)
   }
 
   return {
@@ -66,7 +65,7 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
           credentials.change(
             key,
             (existing, current): RegistryCredentialRecord => {
-              isRepeated = existing !== undefined && isOwnWork(existing, requestKey, now)
+              isRepeated = existing !== undefined && isWrittenBy(existing, requestKey, now)
               isReplacement = isRepeated ? existing?.isReplacement === true : existing !== undefined
               if (existing && isRepeated) return existing
               if (existing && !body.replace) throw exists(server, namespace)
@@ -87,7 +86,7 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
           ),
         ),
       )
-      const answer = isRepeated ? shown(entry) : written(entry)
+      const answer = isRepeated ? shown(entry) : viewOf(entry)
       return isReplacement ? new Answer(200, answer) : answer
     },
 
@@ -105,16 +104,16 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
   }
 }
 
-/** From the key, because the record's own fields may have been altered. */
+/** Taken from the key, because the fields of the record may have been altered. */
 const serverOf = (key: string): string => decodeURIComponent(key.split('/').at(-1) ?? '')
 
-/** Whether a repeated request wrote this record, and its answer was lost in a crash. */
-const isOwnWork = (record: RegistryCredentialRecord, requestKey: string | undefined, now: Date): boolean =>
+/** Whether an earlier try of this request, whose response was lost in a crash, wrote the record. */
+const isWrittenBy = (record: RegistryCredentialRecord, requestKey: string | undefined, now: Date): boolean =>
   requestKey !== undefined &&
   record.requestKey === requestKey &&
   !hasExpired('answer', record.updatedAt, timestamp(now))
 
-/** The normalized address of the registry. */
+/** Returns the normalized address of the registry. */
 function checkedServer(body: RegistryCredentialInput): string {
   const parsed = parseRegistryServer(body.server)
   const causes = checkCredential(body, parsed)

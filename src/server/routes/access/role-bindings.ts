@@ -1,5 +1,4 @@
-// Handlers of role bindings: one record per namespace and role; adding and removing subjects is idempotent.
-
+// Handlers of role bindings. There is one record per namespace and role. Adding and removing subjects is idempotent.
 import type * as api from '../../../api/access/role-bindings.ts'
 import type { Subject, SubjectsInput } from '../../../api/access/role-bindings.ts'
 import { type ApiError, type Cause, invalid, invalidField, notFound } from '../../../api/errors.ts'
@@ -31,10 +30,7 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
     throw notFound(kind, role, { hint: `Use ${devRole}, the only role` })
   }
 
-  /**
-   * Applies a decision to the current record, and again if the record changed meanwhile. Skips writes that change
-   * nothing.
-   */
+  /** Applies `decide` to the record, again if the record changed in the meantime. Skips writes that change nothing. */
   const change = async (
     namespace: string,
     role: string,
@@ -52,7 +48,7 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
     return new Answer(200, shown(entry?.value ?? empty), isSame)
   }
 
-  /** The subjects of a request, or all that is wrong with them. `mustExist`: service accounts have to exist. */
+  /** Parses the subjects of a request. `mustExist`: refuses service accounts that do not exist. */
   const subjectsOf = (input: SubjectsInput, mustExist: boolean): { users: string[]; accounts: ServiceAccounts } => {
     const causes: Cause[] = []
     const fault = (field: string, message: string, reason = 'FieldValueInvalid'): void =>
@@ -75,7 +71,7 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
     return { users, accounts }
   }
 
-  /** Leaves out deleted accounts. One created again under the same name has another uid. */
+  /** Omits deleted accounts. An account that was created again has another uid. */
   const shown = ({ users, serviceAccounts }: RoleBindingRecord): { items: Subject[] } => ({
     items: [
       ...users.map((name) => ({ kind: 'User' as const, name })),
@@ -94,7 +90,7 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
         resourceVersion: rev,
       })),
       isDerived: true,
-      // Deleting or recreating an account changes what is shown without changing the binding.
+      // Deleting or recreating an account changes the view but not the record.
       extraChanges: (notify) =>
         collections.serviceAccounts.view.subscribe(() => notify([bindings.key(namespace, devRole)])),
     }),
@@ -107,7 +103,7 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
       return change(params.namespace, role, (now) => ({
         ...now,
         users: [...new Set([...now.users, ...users])].sort(),
-        serviceAccounts: [...without(now.serviceAccounts, accounts), ...accounts].sort(byPlace),
+        serviceAccounts: [...without(now.serviceAccounts, accounts), ...accounts].sort(byPath),
         excludedUsers: now.excludedUsers.filter((name) => !users.includes(name)),
       }))
     },
@@ -128,11 +124,11 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
   }
 }
 
-const placeOf = ({ namespace, name }: { namespace: string; name: string }): string => `${namespace}/${name}`
-const byPlace = (a: ServiceAccounts[number], b: ServiceAccounts[number]): number => (placeOf(a) < placeOf(b) ? -1 : 1)
+const pathOf = ({ namespace, name }: { namespace: string; name: string }): string => `${namespace}/${name}`
+const byPath = (a: ServiceAccounts[number], b: ServiceAccounts[number]): number => (pathOf(a) < pathOf(b) ? -1 : 1)
 const without = (from: ServiceAccounts, those: ServiceAccounts): ServiceAccounts => {
-  const places = new Set(those.map(placeOf))
-  return from.filter((each) => !places.has(placeOf(each)))
+  const paths = new Set(those.map(pathOf))
+  return from.filter((each) => !paths.has(pathOf(each)))
 }
 
 const ownNamespace = (name: string, namespace: string): ApiError => {

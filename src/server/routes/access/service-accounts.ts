@@ -1,5 +1,4 @@
-// Handlers of service accounts: an account is a record with a uid; its tokens are signed over the uid and not stored.
-
+// Handlers of service accounts. Tokens of an account are signed with its uid and not stored.
 import { randomUUID } from 'node:crypto'
 import type * as api from '../../../api/access/service-accounts.ts'
 import type { ServiceAccount } from '../../../api/access/service-accounts.ts'

@@ -1,5 +1,4 @@
-// Login: exchanges a token of the identity provider for one of the service. Nothing is stored.
-
+// Login: exchanges a token of the identity provider for a token of the service. Nothing is stored.
 import type * as api from '../../../api/access/tokens.ts'
 import { ApiError } from '../../../api/errors.ts'
 import type { LoginIdentity } from '../../../auth/login/oidc.ts'
@@ -18,7 +17,7 @@ export function tokens({ identity, tokens: issuer, log }: TokenServices): Handle
   return {
     async exchangeToken({ body, now }) {
       const user = await identity.verify(body.idToken, body.accessToken).catch((error: unknown) => {
-        // The caller is not told the reason. Administrators who connect a provider find it here.
+        // The reason is not returned to the caller, but administrators who connect a provider need it.
         log.warn('a login was refused', { reason: reasonOf(error) })
         throw error
       })
@@ -29,7 +28,7 @@ export function tokens({ identity, tokens: issuer, log }: TokenServices): Handle
   }
 }
 
-/** Names claims and what is wrong with them, never a token. */
+/** The message names claims but never contains a token. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof ApiError)) return 'a fault of the service'
   return error.cause instanceof Error ? error.cause.message : error.message

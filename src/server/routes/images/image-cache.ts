@@ -1,5 +1,4 @@
-// Handlers of the image cache. The desired copies are in the node's record; the agent is notified of them, and its
-// reports are the status.
+// Handlers of the image cache. They change the desired images in the records of nodes, which agents carry out and report.
 import { ApiError, badRequest, conflict, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/images/image-cache.ts'
 import type { NodeResult, NodeSelection } from '../../../api/images/image-cache.ts'
@@ -19,7 +18,7 @@ import { Answer } from '../../http/answer.ts'
 import { type Cacheable, cachedImage, copyOn, listedCaches, noCache, pulledOn, vmsOn } from '../../nodes/cache.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
-/** Keeps the records of nodes small. No node has room for so many images. */
+/** Limits the size of a node's record. */
 const maxPins = 100
 
 type Verdict = Omit<NodeResult, 'node'> & { readonly cache?: NodeCacheRecord }
@@ -27,7 +26,7 @@ type Verdict = Omit<NodeResult, 'node'> & { readonly cache?: NodeCacheRecord }
 export function imageCache({ collections }: { readonly collections: Collections }): HandlersOf<typeof api> {
   const { images, nodes } = collections
 
-  /** For an image in a registry, what the nodes that pulled it report. */
+  /** An image of the cluster, or one of a registry that a node has pulled. */
   const cached = (namespace: string, name: string): Cacheable => {
     const pulled = isImageReference(name) && pulledOn(nodesOf(namespace)).find((each) => each.name === name)
     return pulled || existing(name)
@@ -43,29 +42,26 @@ export function imageCache({ collections }: { readonly collections: Collections 
       .map(({ value }) => value)
       .filter((node) => node.namespace === namespace)
 
-  /**
-   * Unknown names stay in the list, because each gets its own result. Tags and `all` select only nodes that `isMeant`.
-   */
+  /** Includes unknown names, each of which gets a result. Tags and `all` select only nodes that `isCandidate`. */
   const chosen = (
     namespace: string,
     { nodes: named = [], tags = [], all = false }: NodeSelection,
-    isMeant: (node: NodeRecord) => boolean,
+    isCandidate: (node: NodeRecord) => boolean,
   ): string[] => {
     const found = nodesOf(namespace).filter((node) => all || isTagged(node, tags))
-    return [...new Set([...named, ...found.filter(isMeant).map(({ name }) => name)])].toSorted()
+    return [...new Set([...named, ...found.filter(isCandidate).map(({ name }) => name)])].toSorted()
   }
 
-  /** Changes each node by its own compare-and-set. */
   async function onEach(
     namespace: string,
     names: readonly string[],
-    judge: (node: NodeRecord) => Verdict,
+    decide: (node: NodeRecord) => Verdict,
   ): Promise<Answer<{ items: NodeResult[] }>> {
     const items: NodeResult[] = []
     for (const name of names) {
       let verdict: Verdict = missing
       await changeNode(collections, name, (node) => {
-        verdict = node.namespace === namespace ? judge(node) : missing
+        verdict = node.namespace === namespace ? decide(node) : missing
         return verdict.cache && { ...node, cache: verdict.cache }
       })
       const { code, result, message } = verdict
@@ -78,7 +74,7 @@ export function imageCache({ collections }: { readonly collections: Collections 
     )
   }
 
-  /** The space that the pinned images of a node take: as reported, or at least the size of their content here. */
+  /** The space of pinned images on a node: as reported, or at least the size of their content. */
   const pinnedBytes = ({ report }: NodeRecord, names: readonly string[]): number => {
     const bytes = new Map<string, number>()
     for (const name of names) {

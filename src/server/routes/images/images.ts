@@ -1,4 +1,4 @@
-// Handlers of images, which belong to the cluster: create empty, copy, upload, describe, download, restore, delete.
+// Handlers of images, which belong to the cluster.
 import type { Architecture } from '../../../api/architecture.ts'
 import { ApiError, badRequest, invalidField } from '../../../api/errors.ts'
 import type { CopyInput } from '../../../api/images/image-operations.ts'
@@ -51,7 +51,7 @@ export function images(services: KindServices & UploadServices & { readonly role
       const record = demoImage(image, type)
       const found = services.collections.images.get('', record.name)
       if (found && found.value.recipe === record.recipe) return new Answer(200, store.shown(found, by(principal)), true)
-      // Macs have no Debian packages to build it from.
+      // Nodes with macOS cannot build it, because it consists of Debian packages.
       const nodes = services.collections.nodes.view.range().map(({ value }) => value.report)
       if (!nodes.some((report) => report?.architecture === type && report.driver !== 'apple'))
         throw noBuilder(record.name, type)

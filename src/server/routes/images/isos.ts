@@ -1,4 +1,4 @@
-// Handlers of ISOs, which belong to the cluster: copy, upload, describe, download, delete.
+// Handlers of ISOs, which belong to the cluster.
 import type * as api from '../../../api/images/isos.ts'
 import type { Principal } from '../../../auth/principal.ts'
 import { callerOf, type Roles } from '../../../auth/roles.ts'

@@ -1,4 +1,4 @@
-// Handlers of resumable uploads: begin, continue, finish into an image or an ISO, abandon.
+// Handlers of resumable uploads.
 import fs from 'node:fs/promises'
 import { ApiError, conflict, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import type { Image } from '../../../api/images/images.ts'
@@ -31,7 +31,6 @@ type ResumableUploadServices = KindServices &
 export function uploads(services: ResumableUploadServices): HandlersOf<typeof api> {
   const { partialUploads, ending, uploads: temporary } = services
   const kinds = imageKinds(services)
-  /** Uploads that are being finished. */
   const finishing = new Map<string, Promise<Image | Answer<Image>>>()
 
   async function existing(id: string, namespace: string, principal: Principal): Promise<PartialUpload> {

@@ -15,21 +15,20 @@ interface ConnectionServices extends GreetingServices, LineCallServices {
 export function agentConnection(services: ConnectionServices, operations: () => Operations): HandlersOf<typeof api> {
   const { fleet, stopping, staleness } = services
   const calls = new LineCalls(services, operations)
-  // One listener for all connections: adding a listener to a signal takes time proportional to those it has.
   const dropAll = (): void => fleet.dropAll()
   stopping.addEventListener('abort', dropAll, { once: true })
-  let lost: AbortSignal | undefined
+  let followed: AbortSignal | undefined
   return {
     async connectAgent({ principal, signal }) {
       const { name: node } = principal
-      // After a turn of the event loop, an agent that gave up while it waited is known to be disconnected.
+      // After a turn of the event loop, an agent that gave up while it waited counts as disconnected.
       await turn()
       const hello = await prepareHello(services, node, signal)
       refuseWhenStopping(stopping)
       staleness?.lost.throwIfAborted()
-      if (staleness && staleness.lost !== lost) {
-        lost = staleness.lost
-        lost.addEventListener('abort', dropAll, { once: true })
+      if (staleness && staleness.lost !== followed) {
+        followed = staleness.lost
+        followed.addEventListener('abort', dropAll, { once: true })
       }
       return openAgentConnection({ fleet, node, hello, take: (line, send) => calls.take(line, principal, send) })
     },

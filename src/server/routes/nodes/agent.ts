@@ -90,7 +90,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       const isOpen = presence.isOpen(name)
       const write = () =>
         changeNode(collections, name, (record) => {
-          const isSame = record.report !== undefined && saysTheSame(record.report, body)
+          const isSame = record.report !== undefined && isSimilar(record.report, body)
           const cache = settledCache(collections, record, body)
           if (isSame && cache === record.cache && (record.isReady || !isOpen)) return undefined
           const isReady = record.isReady || isOpen
@@ -134,7 +134,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       const server = tunnels.elsewhere(tunnel)
       const found = server === undefined ? undefined : peers?.servers.find(server)
       if (!peers || !found) return tunnels.answer(name, tunnel)
-      // A load balancer may send the node to a server that does not hold the tunnel.
+      // A load balancer may have sent the node to another server than the one of the tunnel.
       const path = openServerTunnel.path
         .replace('{node}', encodeURIComponent(name))
         .replace('{tunnel}', encodeURIComponent(tunnel))
@@ -145,8 +145,8 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
   }
 }
 
-/** Free space changes all the time, so only a significant change is written. */
-function saysTheSame(before: NodeReport, after: NodeReport): boolean {
+/** Free space changes constantly, so only a significant change counts. */
+function isSimilar(before: NodeReport, after: NodeReport): boolean {
   const { diskFreeGb: was, imageSpace: had, ...rest } = before
   const { diskFreeGb: is, imageSpace: has, ...next } = after
   const isNear = (one = 0, other = 0, least = 0): boolean => Math.abs(one - other) <= Math.max(least, one * 0.02)

@@ -1,4 +1,4 @@
-// Handlers for captures: receive the content that a node froze of a VM, and publish the image once it is complete.
+// Handlers for captures: receive the content of a VM that its node froze, and publish the image once it is complete.
 import { ApiError, badRequest, invalid, invalidField, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/captures.ts'
 import { type ContentStore, NoContentError, WrongContentError } from '../../../images/content/content.ts'
@@ -34,9 +34,9 @@ import {
 } from '../../remotes/registries.ts'
 
 const kind = 'captures'
-const touchesAtOnce = 16
-/** Agents ask about at most this many digests, and are told of at most this many. */
-const maxTold = 5_000
+const parallelTouches = 16
+/** The limit of digests in a response, as in a request. */
+const maxMissing = 5_000
 
 interface NodeCaptureServices extends RegistryServices {
   readonly collections: Collections
@@ -49,7 +49,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
   const { collections, content, deliveries, clock } = services
   const { pushJobs } = collections
 
-  /** The capture, from the record of a VM on this node. */
+  /** Finds the capture in the records of VMs on the node. */
   function existing(node: string, id: string): { readonly vm: Entry<VmRecord>; readonly capture: VmCapture } {
     for (const vm of collections.nodeVms.on(node)) {
       const capture = vm.value.captures?.find((each) => each.id === id)
@@ -68,7 +68,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
     }))
   }
 
-  async function over(vm: Entry<VmRecord>, id: string): Promise<void> {
+  async function finish(vm: Entry<VmRecord>, id: string): Promise<void> {
     await dropCapture(collections, vm, id)
     deliveries.over(id)
   }
@@ -94,14 +94,14 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
       if (problem !== undefined) {
         await failCapture(collections, vm.value.namespace, capture, problem, timestamp(clock.now()))
         failpoint('captures.failed')
-        await over(vm, id)
+        await finish(vm, id)
       } else if (capture.kind === 'push') {
         const { phase, bytesTotal = 0, bytesSkipped = 0 } = body
         const nowMs = clock.now().getTime()
         const progress = { percent, bytesDone: bytes, bytesTotal, bytesSkipped }
         const waiting = body.waiting && {
           reason: body.waiting.problem.slice(0, 1_024),
-          // By the clock of the server, because that of the node may be wrong.
+          // Computed with the server's clock, because that of the node may be wrong.
           nextTryAt: timestamp(new Date(nowMs + body.waiting.nextTryMs)),
         }
         const running = { status: 'Running', ...(phase !== undefined && { phase }), waiting } as const
@@ -123,7 +123,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
       const { vm, capture } = existing(node, id)
       if (capture.kind === 'push') {
         await succeeded(vm.value, capture, body.content)
-        await over(vm, id)
+        await finish(vm, id)
         return { missing: [] }
       }
       deliveries.heard(id)
@@ -133,7 +133,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
         throw wrong('content', `it is an image for ${manifest.architecture}, and the VM is not`)
       const digests = new Set([...chunksOf(manifest)].map(({ digest }) => digest))
       const missing = await lacking(content, [body.content, ...digests])
-      if (missing.length > 0) return { missing: missing.slice(0, maxTold) }
+      if (missing.length > 0) return { missing: missing.slice(0, maxMissing) }
       const ownBytes = (await content.size(body.content)) ?? 0
       const base = capture.base === undefined ? undefined : await manifestOf(content, capture.base)
       const made = {
@@ -149,7 +149,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
       const added = isKnown ? { bytesAdded: ownBytes + storedBytes(manifest, base) } : {}
       await changeCaptured(collections, capture, (record) => fulfilled(record, capture, made, added))
       failpoint('captures.finished')
-      await over(vm, id)
+      await finish(vm, id)
       return { missing: [] }
     },
 
@@ -170,7 +170,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
   }
 }
 
-/** The version of an image after its captured content has arrived. */
+/** The version of an image after a capture. */
 const nextVersion: Readonly<Record<CaptureForImage['kind'], (before: number) => number>> = {
   save: (before) => before,
   commit: (before) => before + 1,
@@ -191,16 +191,16 @@ function fulfilled(
   return { ...rest, ...made, version, versions, ...(description !== undefined && { description }) }
 }
 
-/** The digests that are missing. The others are touched, so that the collector keeps them. */
+/** Returns the missing digests, and touches the others, so that the collector keeps them. */
 async function lacking(content: ContentStore, digests: readonly string[]): Promise<string[]> {
   const missing: string[] = []
-  await eachAtOnce(digests, touchesAtOnce, async (digest) => {
+  await eachAtOnce(digests, parallelTouches, async (digest) => {
     if (!(await content.touch(digest))) missing.push(digest)
   })
   return missing
 }
 
-/** Returns undefined if the manifest has to be sent, or sent again. */
+/** Returns undefined if the manifest is missing or damaged, and has to be sent. */
 async function manifestOf(content: ContentStore, digest: string): Promise<Manifest | undefined> {
   try {
     return await readManifest(content, digest)

@@ -1,5 +1,4 @@
-// Handlers for other servers of the cluster: forwards messages to nodes that are connected to this one, and serves
-// content.
+// Handlers for other servers: forward messages to nodes that are connected to this server, and serve content.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type * as api from '../../../api/nodes/servers.ts'
 import type { ContentStore } from '../../../images/content/content.ts'
@@ -13,7 +12,7 @@ import type { HandlersOf } from '../../operations/handlers.ts'
 
 /** By then the request for the resize has timed out. */
 const growthMs = 15 * 60_000
-/** A working store answers sooner. */
+/** A working store responds sooner. */
 const storeMs = 1_000
 
 interface ServerServices {

@@ -1,4 +1,4 @@
-// Handlers of events: the changes in a namespace. Events of operations for administrators are shown only to them.
+// Handlers of events. Events of operations for administrators are shown only to administrators.
 import { badRequest, invalidField } from '../../../api/errors.ts'
 import type * as api from '../../../api/service/events.ts'
 import type { Roles } from '../../../auth/roles.ts'
@@ -20,7 +20,7 @@ export function events({ collections, roles }: EventServices): HandlersOf<typeof
         after: keyAt(collections, namespace, 'since', query?.since),
         before: keyAt(collections, namespace, 'until', query?.until),
       }
-      // From the key, because users list the events of several namespaces together.
+      // Included because users list the events of several namespaces together.
       const shown = ({ key, value: { requestKey: _, ...event }, rev }: Entry<EventRecord>) => ({
         namespace: collections.events.scopeOf(key),
         ...event,

@@ -1,4 +1,4 @@
-// Handler of legacy usage: the callers of 2.4.x paths, as counted by the gateway.
+// Handler of legacy usage: the callers of 2.4.x paths.
 import type * as api from '../../../api/service/legacy-usage.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { LegacyUsageCounter } from '../../legacy/usage.ts'

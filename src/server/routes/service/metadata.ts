@@ -1,4 +1,4 @@
-// Handler of labels and annotations, which are part of the record.
+// Handler of labels and annotations.
 import { ApiError, invalid, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/service/metadata.ts'
 import type { Roles } from '../../../auth/roles.ts'
@@ -26,7 +26,7 @@ interface MetadataServices {
 }
 
 export function metadata({ collections, roles, settings }: MetadataServices): HandlersOf<typeof api> {
-  /** Nodes and namespaces are stored outside of namespaces, and changed in the one that they belong to. */
+  /** Records of nodes and namespaces are not in a namespace, but are changed in the one that they belong to. */
   const belongs: Readonly<
     Partial<Record<KindWithMetadata, (record: RecordWithMetadata, name: string, namespace: string) => boolean>>
   > = {
@@ -65,7 +65,7 @@ export function metadata({ collections, roles, settings }: MetadataServices): Ha
   }
 }
 
-/** VMs have labels of their own, by which lists of the REST API select. */
+/** Labels of VMs have a separate field, by which lists of the REST API select. */
 const labelsOf = (kind: KindWithMetadata, { labels, meta }: RecordWithMetadata): NonNullable<RecordMeta['labels']> =>
   (kind === 'vms' ? labels : meta?.labels) ?? {}
 

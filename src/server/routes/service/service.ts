@@ -27,7 +27,7 @@ interface SelfServices {
   readonly imagesProblem?: (() => string | undefined) | undefined
   readonly version: string
   readonly stopping: AbortSignal
-  /** Plain HTTP is served as well, and the API is known by its plain address. */
+  /** Plain HTTP is served as well, and is the address for clients. */
   readonly plainHttp: boolean
   readonly apiUrl: () => string
   readonly kubernetesUrl: () => string | undefined
@@ -53,15 +53,14 @@ export function service(services: SelfServices): HandlersOf<typeof api> {
       if (services.staleness?.isStale) return new Answer(503, { status: 'failing', message: staleRefusal().message })
       const failure = await Promise.race([services.store.failed, undefined])
       if (failure) return new Answer(503, { status: 'failing', message: storeFailed })
-      const isAway = services.staleness?.readAgeSeconds !== undefined
-      // While the store is away, all views are old. Otherwise a view that cannot be read again makes this server stale.
-      const behind = isAway ? undefined : viewsOf(services.collections).find((view) => !view.health().ok)
+      const isStoreDown = services.staleness?.readAgeSeconds !== undefined
+      // While the store is down, all views are old. Otherwise a view that cannot be updated makes this server stale.
+      const behind = isStoreDown ? undefined : viewsOf(services.collections).find((view) => !view.health().ok)
       if (behind) return new Answer(503, { status: 'failing', message: behind.health().message })
-      const store = isAway ? { ok: false, message: 'the store does not answer' } : await services.store.health()
-      // If the store accepts no changes, it accepts them from no server. Without any ready server, clients could not
-      // even read.
+      const store = isStoreDown ? { ok: false, message: 'the store does not answer' } : await services.store.health()
+      // If the store refuses changes, it does so for all servers. If none were ready, clients could not even read.
       if (!store.ok) return { status: 'ok', message: `ready for reading; changes are refused: ${store.message}` }
-      // All servers use the same registry. Without any ready server, requests that do not need it would fail as well.
+      // All servers use the same registry. If none were ready, requests that do not need it would fail as well.
       const problem = services.imagesProblem?.()
       return {
         status: 'ok',
@@ -76,7 +75,7 @@ export function service(services: SelfServices): HandlersOf<typeof api> {
   }
 }
 
-/** The address for clients of Orka: its Kubernetes API if that port is open. */
+/** Clients of Orka get the address of the Kubernetes API if its port is open. */
 async function endpointOf(services: SelfServices) {
   const kubernetesUrl = services.kubernetesUrl()
   const apiEndpoint = kubernetesUrl ?? services.apiUrl()

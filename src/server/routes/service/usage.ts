@@ -1,4 +1,4 @@
-// Handler of usage: the days that are stored, VMs that ended since those were written, and VMs that still exist.
+// Handler of usage: the sum of stored days, of VMs that ended since these were written, and of VMs that still exist.
 import { badRequest, invalidField } from '../../../api/errors.ts'
 import type * as api from '../../../api/service/usage.ts'
 import type { Usage } from '../../../api/service/usage.ts'
@@ -16,7 +16,7 @@ interface UsageServices {
   readonly clock: Clock
 }
 
-interface Asked {
+interface UsageCall {
   readonly params: { readonly namespace: string }
   readonly query: Days | undefined
   readonly principal: Principal
@@ -33,7 +33,7 @@ const dayMs = 86_400_000
 export function usage({ collections, roles, clock }: UsageServices): HandlersOf<typeof api> {
   const { vms, vmEnds } = collections
 
-  /** Days outlive their namespace. Those of an earlier namespace of the same name are for administrators only. */
+  /** Usage outlives its namespace. That of an earlier namespace of the same name is shown only to administrators. */
   function firstDay(principal: Principal, namespace: string): string {
     const createdAt = collections.namespaces.get('', namespace)?.value.createdAt
     const isAdmin = roles.roleOf(principal, namespace) === 'admin'
@@ -41,7 +41,7 @@ export function usage({ collections, roles, clock }: UsageServices): HandlersOf<
   }
 
   /** The latest day first. */
-  function usageFor({ params: { namespace }, query = {}, principal }: Asked): readonly Usage[] {
+  function usageFor({ params: { namespace }, query = {}, principal }: UsageCall): readonly Usage[] {
     const first = firstDay(principal, namespace)
     const nowMs = clock.now().getTime()
     const to = dayIn('to', query.to) ?? dayOf(nowMs)
@@ -53,19 +53,19 @@ export function usage({ collections, roles, clock }: UsageServices): HandlersOf<
       const sum = sumOf(totals.get(key)?.sum ?? noUsage, more)
       totals.set(key, { ...shown(sum), day, namespace, owner, sum })
     }
-    const kept = new Map(
+    const stored = new Map(
       collections.usage.list().flatMap(({ value }) => (value.namespace === namespace ? [[value.day, value]] : [])),
     )
-    for (const { day, owners } of kept.values())
+    for (const { day, owners } of stored.values())
       for (const [owner, more] of Object.entries(owners)) add(day, owner, more)
     /** VMs whose end is recorded or counted, even if their records still exist. */
-    const ended = new Set([...kept.values()].flatMap(({ counted }) => Object.keys(counted)))
+    const ended = new Set([...stored.values()].flatMap(({ counted }) => Object.keys(counted)))
     const uncounted = new Map(vmEnds.list().flatMap(({ value }) => Object.entries(value.spans)))
     for (const [uid, span] of uncounted) {
       ended.add(uid)
       if (span.namespace !== namespace) continue
       for (const [day, more] of usageByDay(span))
-        if (!Object.hasOwn(kept.get(day)?.counted ?? {}, uid)) add(day, span.owner, more)
+        if (!Object.hasOwn(stored.get(day)?.counted ?? {}, uid)) add(day, span.owner, more)
     }
     for (const { value } of vms.list(namespace)) {
       if (ended.has(value.uid)) continue
@@ -76,9 +76,9 @@ export function usage({ collections, roles, clock }: UsageServices): HandlersOf<
   }
 
   return {
-    listUsage: (asked) => ({ items: [...usageFor(asked)] }),
+    listUsage: (call) => ({ items: [...usageFor(call)] }),
 
-    getUsageCsv: (asked) => usageCsv(usageFor(asked)),
+    getUsageCsv: (call) => usageCsv(usageFor(call)),
   }
 }
 

@@ -1,4 +1,4 @@
-// Handler of estimates: where a deployment would be placed with the present free capacity. Writes nothing.
+// Handler of estimates: where a deployment would be placed now. Writes nothing.
 import type * as api from '../../../api/vms/estimates.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
@@ -35,7 +35,7 @@ interface WarmVm {
 export function estimates(services: EstimateServices): HandlersOf<typeof api> {
   const inRegistry = createEstimatedImages(services)
 
-  /** The image, as shown to the caller, and as used for the placement. */
+  /** Returns what the caller is shown of the image, and what decides the placement. */
   async function imageOf(
     namespace: string,
     { image, architecture }: VmRecord['shape'],
@@ -69,7 +69,6 @@ export function estimates(services: EstimateServices): HandlersOf<typeof api> {
       const rooms = services.roomsIn(namespace)
       const pin = contentNow(services.collections.images.get('', record.shape.image)?.value)
       const warm = services.warmFor({ ...record, ...placed, ...pin })
-      // A warm VM is on a node already.
       const found = warm ? { ok: true as const, node: warm.node, allocation: warm.allocation } : place(demand, rooms)
       const { cpu, memoryMiB, image, architecture } = record.shape
       const hasImage = warm !== undefined || (found.ok && found.node.images.includes(demand.image))

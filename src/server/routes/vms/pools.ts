@@ -1,5 +1,4 @@
-// Handlers of pools. They write the desired pool; the controller fill-pools carries it out.
-
+// Handlers of pools. They write the desired state, which the controller fill-pools carries out.
 import { randomUUID } from 'node:crypto'
 import { alreadyExists, type Cause, invalid, invalidField, invalidIf, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/pools.ts'
@@ -55,7 +54,7 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
     return shown(changed)
   }
 
-  /** A pool is useless if no deployment could take its VMs. */
+  /** Refuses configurations whose deployments never take a warm VM. */
   function configProblems(namespace: string, config: string): Cause[] {
     const shape = configFor(collections.vmConfigs, namespace, config)?.shape
     if (!shape) throw notFound('vmconfigs', config, { namespace })
@@ -127,7 +126,7 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
 
     rotatePool: ({ params, principal, requestKey }) =>
       changeOwn(principal, params, (record) => {
-        // A repeated request whose answer was lost in a crash.
+        // A repeated request, whose response was lost in a crash.
         if (requestKey !== undefined && record.rotationKey === requestKey) return record
         const { rotationKey: _, rotation = 0, ...rest } = record
         return { ...rest, rotation: rotation + 1, ...(requestKey !== undefined && { rotationKey: requestKey }) }

@@ -1,6 +1,5 @@
-// Handlers of push jobs. The job is written, then the node freezes the VM; the agent pushes the image and reports its
-// progress. A finished job stays readable for an hour (docs/spec.md R40).
-
+// Handlers of push jobs. A job is written before the node freezes the VM. The agent then pushes the image and reports its
+// progress. A finished job is kept for an hour (docs/spec.md R40).
 import { randomBytes, randomUUID } from 'node:crypto'
 import { type ApiError, conflict, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/push-jobs.ts'
@@ -31,7 +30,6 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
   const jobs = collections.pushJobs
   const existing = existingIn(jobs, kind)
 
-  /** Retries with other names until one is unused. */
   async function create(record: Omit<PushJobRecord, 'name'>): Promise<Entry<PushJobRecord>> {
     for (let attempt = 1; ; attempt++) {
       const name = `vm-push-${nameSuffix(randomBytes(5))}`
@@ -49,9 +47,9 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
       if (!vm) throw notFound('vms', name, { namespace })
       const { uid, desired } = vm.value
       const earlier = jobs.list(namespace).find(({ value }) => requestKey && value.requestKey === requestKey)
-      const isAgain = requestKey !== undefined && desired.requestKey === requestKey
-      if (earlier && isAgain) return { jobName: earlier.value.name }
-      if (!isAgain) assertMay('push', vm.value)
+      const isRepeated = requestKey !== undefined && desired.requestKey === requestKey
+      if (earlier && isRepeated) return { jobName: earlier.value.name }
+      if (!isRepeated) assertMay('push', vm.value)
       const reference = referenceOf(body.imageReference)
       await requirePushCredentials(services, namespace, reference)
       const job =
@@ -73,7 +71,7 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
       failpoint('push.recorded')
       const { capture: id, image, format, startedAt: createdAt } = job.value
       try {
-        // Without memory, which would be sent whole each time and runs only on the same kind of host.
+        // Without memory, which would be uploaded in full each time and runs only on the same kind of host.
         const capture = {
           id,
           kind: 'push',

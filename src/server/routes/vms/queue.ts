@@ -1,4 +1,4 @@
-// Handler of the queue: the scheduler's order, computed from the records in memory.
+// Handler of the queue: the order in which the scheduler places waiting VMs.
 import type * as api from '../../../api/vms/queue.ts'
 import type { Clock } from '../../../platform/clock.ts'
 import { demandOf } from '../../../rules/placement.ts'

@@ -1,9 +1,9 @@
-// Handlers of quotas. Setting a quota counts what is in use, and compares it with the limits in the same
-// compare-and-set.
+// Handlers of quotas. The limits are compared with the current use in the compare-and-set that writes them.
 import { ApiError, invalid, invalidField } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/quotas.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { timestamp } from '../../../platform/clock.ts'
+import { defined } from '../../../platform/defined.ts'
 import {
   isLimited,
   nothing,
@@ -75,7 +75,7 @@ export function quotas(services: QuotaServices): HandlersOf<typeof api> {
         const limits = limitsWith(record?.limits ?? {}, body)
         const weights = weightsWith(record?.weights ?? {}, body.weights ?? {})
         if (!isLimited(limits) && Object.keys(weights).length === 0) return null
-        // VMs that have a node count from the first limit on, even if nothing was counted before.
+        // With the first limit, VMs that already have a node start to count.
         const used = isLimited(limits) ? { ...takenBy(vmsIn(namespace), nodeOf), ...record?.used } : {}
         const problems = tooLow(limits, totalOf(used))
         if (problems.length > 0) throw belowUse(namespace, problems)
@@ -105,29 +105,26 @@ const sumOf = (vms: readonly VmRecord[], nodeOf: NodeOf): Totals =>
     return amounts ? plus(sum, amounts) : sum
   }, nothing)
 
-/** Limits that the request does not name stay. A limit that is both set and removed is set. */
+/** Limits that the request does not name are unchanged. A limit that is both set and removed is set. */
 function limitsWith(
   limits: ResourceLimits,
   { vms, cpu, memory, macos, unlimited = [] }: api.QuotaInput,
 ): QuotaRecord['limits'] {
   const removed = new Set<string>(unlimited.map((name) => (name === 'memory' ? 'memoryMiB' : name)))
-  const asked = { vms, cpu, memoryMiB: memory === undefined ? undefined : askedMemoryMiB(memory), macos }
-  const kept = Object.entries(limits).filter(([name]) => !removed.has(name))
-  return Object.fromEntries([...kept, ...Object.entries(asked).filter(([, value]) => value !== undefined)])
+  const set = { vms, cpu, memoryMiB: memory === undefined ? undefined : askedMemoryMiB(memory), macos }
+  const unchanged = Object.entries(limits).filter(([name]) => !removed.has(name))
+  return Object.fromEntries([...unchanged, ...Object.entries(set).filter(([, value]) => value !== undefined)])
 }
 
-const weightsWith = (weights: QuotaRecord['weights'], asked: QuotaRecord['weights']): QuotaRecord['weights'] =>
-  Object.fromEntries(Object.entries({ ...weights, ...asked }).filter(([, weight]) => weight !== 1))
+const weightsWith = (weights: QuotaRecord['weights'], changes: QuotaRecord['weights']): QuotaRecord['weights'] =>
+  Object.fromEntries(Object.entries({ ...weights, ...changes }).filter(([, weight]) => weight !== 1))
 
 const gib = (mebibytes: number): number => Number((mebibytes / 1_024).toFixed(2))
 
 const shownUse = ({ vms, cpu, memoryMiB, macos }: Totals): api.QuotaUse => ({ vms, cpu, memory: gib(memoryMiB), macos })
 
 const shownLimits = ({ vms, cpu, memoryMiB, macos }: ResourceLimits): api.QuotaLimits => ({
-  ...(vms !== undefined && { vms }),
-  ...(cpu !== undefined && { cpu }),
-  ...(memoryMiB !== undefined && { memory: gib(memoryMiB) }),
-  ...(macos !== undefined && { macos }),
+  ...defined({ vms, cpu, memory: memoryMiB === undefined ? undefined : gib(memoryMiB), macos }),
 })
 
 const nothingToSet = (): ApiError =>

@@ -1,4 +1,4 @@
-// Handlers of runner pools. They write the desired pool and seal its credentials; controllers/runners carries it out.
+// Handlers of runner pools. They write the desired state and seal credentials. controllers/runners carries it out.
 import { randomUUID } from 'node:crypto'
 import { ApiError, alreadyExists, conflict, invalid, invalidIf, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/runner-pools.ts'
@@ -81,18 +81,22 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
     if (!configFor(collections.vmConfigs, namespace, config)) throw notFound('vmconfigs', config, { namespace })
   }
 
-  /** GitHub has one scale set of a name in a runner group. */
+  /** Names of scale sets are unique in a runner group of GitHub. */
   function checkScaleSet(own: Pick<RunnerPoolRecord, 'name' | 'namespace' | 'url' | 'scaleSet' | 'group'>): void {
     const { name, namespace, url, scaleSet, group } = own
-    const twin = pools
+    const other = pools
       .list()
       .find(({ value }) => value.url === url && value.scaleSet === scaleSet && value.group === group)?.value
-    if (!twin || (twin.name === name && twin.namespace === namespace)) return
-    throw new ApiError('Conflict', `Runner pool ${twin.name} in ${twin.namespace} has scale set ${scaleSet} already`, {
-      kind,
-      name,
-      hint: 'Choose another scaleSet or group',
-    })
+    if (!other || (other.name === name && other.namespace === namespace)) return
+    throw new ApiError(
+      'Conflict',
+      `Runner pool ${other.name} in ${other.namespace} has scale set ${scaleSet} already`,
+      {
+        kind,
+        name,
+        hint: 'Choose another scaleSet or group',
+      },
+    )
   }
 
   return {
@@ -125,7 +129,7 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
           namespace,
           hint: 'Choose another name, or change the runner pool: svc3 runner-pool update',
         })
-      // Secrets first: a pool that exists always has its credentials. drive-runners deletes those without a pool.
+      // Written before the pool, so that it always has its credentials. drive-runners deletes those without a pool.
       await seal(planned, credential.secret, now)
       await sealGuest(planned, body, now)
       return shown(await createOnce(services, namespace, pools, planned, taken))
@@ -141,7 +145,7 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
       const causes = [...settingProblems(body), ...(credential && 'causes' in credential ? credential.causes : [])]
       if (causes.length > 0) throw invalid(kind, causes, hint)
       if (body.config !== undefined) checkConfig(namespace, body.config)
-      // Checked before the secrets are replaced, so that a refused change has changed nothing.
+      // Checked before the secrets are replaced, so that a refused request changes nothing.
       const tooMany = idleProblems(changedPool(value, body))
       if (tooMany.length > 0) throw invalid(kind, tooMany, hint)
       if (value.deleting) throw beingDeleted(name)

@@ -1,5 +1,4 @@
 // Handlers of terminals in VMs.
-
 import { notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/terminals.ts'
 import { displayName } from '../../../auth/principal.ts'

@@ -1,5 +1,4 @@
 // Handlers of VM configurations: named sets of deployment values, validated when they are written.
-
 import { alreadyExists, type Cause, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vm-configs.ts'
 import type { VmConfig, VmConfigUpdate } from '../../../api/vms/vm-configs.ts'

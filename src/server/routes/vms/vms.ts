@@ -1,5 +1,4 @@
-// Handlers of VMs: write the desired state, then wait until the record has reached it. Agents do the work.
-
+// Handlers of VMs. They write the desired state and wait until the agent has reported that it is reached.
 import { ApiError, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vms.ts'
 import type { Vm } from '../../../api/vms/vms.ts'
@@ -84,7 +83,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       if (query?.force === true && !isAdmin) throw forceIsForAdmins(vm)
       const answer = success(`VM ${vm} deleted from ${namespace}`, { kind, name: vm })
       await removeVm(collections, entry)
-      // From here on the VM will be deleted, even if this request fails.
+      // From here on, the VM is deleted even if this request fails.
       await Promise.all([accepted?.(answer), awaitDeleted(services, entry, query?.force === true)])
       return answer
     },
