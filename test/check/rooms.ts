@@ -179,7 +179,8 @@ export const rooms: Readonly<Record<string, Imports>> = {
   'server/nodes': {
     imports:
       'api, auth, platform, rules, server/cluster, server/images, server/lists, server/tls, server/transfer, store, store/records',
-    packages: '@peculiar/x509 (certificates.ts), ssh2 (guest-commands.ts, ssh-login.ts, terminals.ts)',
+    packages:
+      '@peculiar/x509 (certificates.ts), ssh2 (guest-commands.ts, ssh-login.ts, terminals.ts), typebox (terminals.ts)',
   },
   'server/operations': {
     imports: 'api, auth, platform, server/gate, server/http, server/lists, server/transfer, store/records',

@@ -1,6 +1,7 @@
 // Renders an image or ISO for a caller. It belongs to the cluster, but only administrators and users of a namespace see
 // which VMs of the namespace it was made from or is used by, and who made it.
 import type { Image } from '../../api/images/images.ts'
+import { defined } from '../../platform/defined.ts'
 import { type Caller, maySee, vmsElsewhere } from '../../rules/ownership.ts'
 import { diskSize, roughSize } from '../../rules/sizes.ts'
 import { type ImageRecord, isProtected } from '../../store/records/fleet-records.ts'
@@ -56,12 +57,11 @@ export function imageView({ value, rev }: Entry<ImageRecord>, { noun, vms, calle
     ...(value.spaceUsedBytes !== undefined && { spaceUsed: roughSize(value.spaceUsedBytes) }),
     state: value.state ?? 'Ready',
     ...progressOf(value, caller),
-    ...(value.warning !== undefined && { warning: value.warning }),
+    ...defined({ warning: value.warning, checksum: value.content }),
     owner: isOwnerKnown ? value.owner : '',
     source: isInOwnNamespace || sourceType !== 'vm' ? source : '',
     sourceType,
     ...(isInOwnNamespace && sourceNamespace !== undefined && { sourceNamespace }),
-    ...(value.content !== undefined && { checksum: value.content }),
     usedBy: [...named],
     ...(elsewhere > 0 && { usedElsewhere: elsewhere }),
     ...(noun === 'images' && { protected: isProtected(value), ...lineageOf(value, caller) }),
@@ -80,10 +80,8 @@ function lineageOf(record: ImageRecord, caller: Caller): Pick<Image, 'version' |
     versions: versionsOf(record).map(({ version, at, content, vm, by, bytesAdded, restored, kept }) => ({
       version,
       createdAt: at,
-      ...(content !== undefined && { checksum: content }),
+      ...defined({ checksum: content, bytesAdded, restored }),
       ...visible(vm, by),
-      ...(bytesAdded !== undefined && { bytesAdded }),
-      ...(restored !== undefined && { restored }),
       ...(kept && { restorable: true }),
     })),
     ...(parent && { parent: { ...from, ...visible(saved) } }),
@@ -97,10 +95,8 @@ function progressOf(record: ImageRecord, caller: Caller): Pick<Image, 'progress'
   const isKnown = maySee(caller, capture?.vm.namespace ?? errorNamespace ?? sourceNamespace)
   const hidden = state === 'Updating' ? undefined : errorMessage && 'Failed in another namespace'
   const message = isKnown ? (errorMessage ?? progress?.phase) : hidden
-  return {
-    ...(progress && { progress: { percent: progress.percent, bytes: progress.bytes } }),
-    ...(message !== undefined && { errorMessage: message }),
-  }
+  const shown = progress && { percent: progress.percent, bytes: progress.bytes }
+  return defined({ progress: shown, errorMessage: message })
 }
 
 export const visibleDescription = (description: string, caller: Caller): string =>

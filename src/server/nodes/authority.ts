@@ -17,10 +17,6 @@ interface NodeAuthorityOptions {
   readonly log: Log
 }
 
-interface OpenedAuthority extends Pair {
-  readonly endMs: number
-}
-
 const recordName = 'node-authority'
 const yearMs = 365 * 86_400_000
 const validYears = 10
@@ -31,7 +27,6 @@ const skewMs = 3_600_000
 
 export class NodeAuthority {
   readonly #options: NodeAuthorityOptions
-  #opened: OpenedAuthority | undefined
   #making: Promise<Pair> | undefined
 
   constructor(options: NodeAuthorityOptions) {
@@ -66,10 +61,12 @@ export class NodeAuthority {
    * valid. Throws SealError if the stored key cannot be decrypted.
    */
   async current(): Promise<Pair> {
-    const entry = this.#options.collections.certificates.get('', recordName)
-    const opened = entry && this.#open(entry)
-    if (opened && opened.endMs - this.#options.clock.now().getTime() > renewBeforeMs) return opened
-    this.#making ??= this.#make(entry, opened?.key).finally(() => {
+    const { collections, secrets, clock } = this.#options
+    const entry = collections.certificates.get('', recordName)
+    const pair = entry && { certificate: entry.value.certificate, key: secrets.open(entry.key, entry.value) }
+    const endMs = pair ? new X509Certificate(pair.certificate).validToDate.getTime() : 0
+    if (pair && endMs - clock.now().getTime() > renewBeforeMs) return pair
+    this.#making ??= this.#make(entry, pair?.key).finally(() => {
       this.#making = undefined
     })
     return this.#making
@@ -105,13 +102,5 @@ export class NodeAuthority {
     const reason = `valid until ${timestamp(validity.notAfter)}`
     if (before) log.info('renewed the certificate authority for nodes, with the same key', { reason })
     return pair
-  }
-
-  #open({ key, value }: Entry<CertificateRecord>): OpenedAuthority {
-    const { certificate } = value
-    if (this.#opened?.certificate === certificate) return this.#opened
-    const endMs = new X509Certificate(certificate).validToDate.getTime()
-    this.#opened = { certificate, key: this.#options.secrets.open(key, value), endMs }
-    return this.#opened
   }
 }

@@ -35,19 +35,19 @@ function withObserved(record: VmRecord, report: VmReport, now: Date): VmRecord {
   const { diskGb: wantedGb, ...desired } = record.desired
   const couldNotGrow = isDone && problem !== undefined && (wantedGb ?? 0) > (knownDiskGb ?? 0)
   const kept = couldNotGrow ? { ...record, desired } : record
-  const stay = record.conditions.filter(({ type }) => type !== 'NodeReady')
+  const others = record.conditions.filter(({ type }) => type !== 'NodeReady')
   const next = {
     ...kept,
     observed,
     ...(record.times && { times: withTimes(record.times, observed, report, now.getTime()) }),
-    conditions: withImage(withBooted(stay, report, now), report, now),
+    conditions: withGuest(others, report, now),
   }
   if (!portsTaken || portsTaken.length === 0) return next
   const message = `Port ${portsTaken.join(', ')} is in use by another program on node ${record.place?.node ?? ''}`
-  const others = next.conditions.filter(({ type }) => type !== 'PortsFree')
+  const rest = next.conditions.filter(({ type }) => type !== 'PortsFree')
   const known = record.conditions.find((each) => each.type === 'PortsFree' && each.message === message)
   const condition = { type: 'PortsFree', status: 'False', reason: 'PortTaken', message, at: timestamp(now) } as const
-  return { ...next, conditions: [...others, known ?? condition] }
+  return { ...next, conditions: [...rest, known ?? condition] }
 }
 
 function withTimes(
@@ -61,47 +61,50 @@ function withTimes(
   return { ...times, ...(isStarted && { startedMs: nowMs }), ...(isBooted && { bootedMs: nowMs }) }
 }
 
-/** Sets the condition Booted while the VM runs. It is unknown after a start. */
-function withBooted(
-  conditions: VmRecord['conditions'],
-  { power, booted }: VmReport,
-  now: Date,
-): VmRecord['conditions'] {
-  const known = conditions.find(({ type }) => type === 'Booted')
-  const others = conditions.filter(({ type }) => type !== 'Booted')
-  if (power !== 'running' && power !== 'suspended') return others
-  if (booted === undefined || known?.status === (booted ? 'True' : 'False')) return conditions
-  const found = booted
-    ? ({ status: 'True', reason: 'SshAnswers', message: 'SSH answers in the guest' } as const)
-    : ({
-        status: 'False',
-        reason: 'NoSshAnswer',
-        message: 'No SSH answer 5 min after the start: the guest did not boot, or runs no SSH server',
-      } as const)
-  return [...others, { type: 'Booted', ...found, at: timestamp(now) }]
+type Conditions = VmRecord['conditions']
+type Condition = Omit<Conditions[number], 'at'>
+
+/** `at` is the time when the status of a condition last changed. */
+function withCondition(conditions: Conditions, condition: Condition, now: Date): Conditions {
+  const { type, status, message } = condition
+  const known = conditions.find((each) => each.type === type)
+  if (known?.status === status && known.message === message) return conditions
+  const at = known?.status === status ? known.at : timestamp(now)
+  return [...conditions.filter((each) => each !== known), { ...condition, at }]
+}
+
+const booted: Condition = { type: 'Booted', status: 'True', reason: 'SshAnswers', message: 'SSH answers in the guest' }
+const notBooted: Condition = {
+  type: 'Booted',
+  status: 'False',
+  reason: 'NoSshAnswer',
+  message: 'No SSH answer 5 min after the start: the guest did not boot, or runs no SSH server',
+}
+const imageReady: Condition = {
+  type: 'ImageReady',
+  status: 'True',
+  reason: 'Complete',
+  message: 'All of the image is on the node',
 }
 
 /** For example `image 34 %, 1.2 GiB of 3.5 GiB, 80 MiB/s`. */
-function arrivalText({ percent, bytes, totalBytes, bytesPerSecond, waiting }: NonNullable<VmReport['image']>): string {
+function arriving(image: NonNullable<VmReport['image']>): Condition {
+  const { percent, bytes, totalBytes, bytesPerSecond, waiting } = image
   const rate = waiting === undefined ? `${sizeText(bytesPerSecond)}/s` : `waiting: ${waiting}`
-  return `image ${percent} %, ${sizeText(bytes)} of ${sizeText(totalBytes)}, ${rate}`
+  const message = `image ${percent} %, ${sizeText(bytes)} of ${sizeText(totalBytes)}, ${rate}`
+  return { type: 'ImageReady', status: 'False', reason: waiting === undefined ? 'Arriving' : 'Waiting', message }
 }
 
-/** Sets the condition ImageReady for VMs that started before all of their image had arrived. */
-function withImage(conditions: VmRecord['conditions'], { power, image }: VmReport, now: Date): VmRecord['conditions'] {
-  const known = conditions.find(({ type }) => type === 'ImageReady')
-  const others = conditions.filter(({ type }) => type !== 'ImageReady')
-  if (power !== 'running' && power !== 'suspended') return others
-  if (!known && !image) return conditions
-  const found = image
-    ? ({
-        status: 'False',
-        reason: image.waiting === undefined ? 'Arriving' : 'Waiting',
-        message: arrivalText(image),
-      } as const)
-    : ({ status: 'True', reason: 'Complete', message: 'All of the image is on the node' } as const)
-  if (known?.status === found.status && known.message === found.message) return conditions
-  return [...others, { type: 'ImageReady', ...found, at: known?.status === found.status ? known.at : timestamp(now) }]
+/** Conditions of the guest exist only while the VM runs. ImageReady is for VMs that start before all of their image arrives. */
+function withGuest(conditions: Conditions, report: VmReport, now: Date): Conditions {
+  const { power, image } = report
+  if (power !== 'running' && power !== 'suspended')
+    return conditions.filter(({ type }) => type !== 'Booted' && type !== 'ImageReady')
+  const booting = report.booted === undefined ? undefined : report.booted ? booted : notBooted
+  const known = booting ? withCondition(conditions, booting, now) : conditions
+  const hasArrived = !image && known.some(({ type }) => type === 'ImageReady')
+  const arrival = image ? arriving(image) : hasArrived ? imageReady : undefined
+  return arrival ? withCondition(known, arrival, now) : known
 }
 
 /** A deployment that failed while its client waits is deleted by the same write. */

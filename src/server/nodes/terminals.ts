@@ -2,8 +2,9 @@
 // directions. The password is only in memory, and only during the login.
 import type { Duplex } from 'node:stream'
 import type { ClientChannel } from 'ssh2'
+import { Compile } from 'typebox/compile'
 import { ApiError } from '../../api/errors.ts'
-import type { TerminalAnswer, TerminalMessage } from '../../api/vms/terminals.ts'
+import { type TerminalAnswer, TerminalMessage } from '../../api/vms/terminals.ts'
 import { closeSsh, hangUp, logInBySsh, type SshGuest } from './ssh-login.ts'
 
 interface TerminalOptions {
@@ -136,19 +137,13 @@ function explained(error: unknown, user: string, vm: string): [message: string, 
   ]
 }
 
-const isSize = (value: unknown): value is number =>
-  Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 1_000
+const check = Compile(TerminalMessage)
 
 function parsed(text: string): TerminalMessage | undefined {
-  let value: Record<string, unknown>
   try {
-    value = (JSON.parse(text) ?? {}) as Record<string, unknown>
+    const value: unknown = JSON.parse(text)
+    return check.Check(value) ? value : undefined
   } catch {
     return undefined
   }
-  const { type, user, password, columns, rows } = value
-  if (!isSize(columns) || !isSize(rows)) return undefined
-  if (type === 'resize') return { type, columns, rows }
-  const isLogin = typeof user === 'string' && user !== '' && user.length <= 256 && typeof password === 'string'
-  return type === 'open' && isLogin && password.length <= 1_024 ? { type, user, password, columns, rows } : undefined
 }

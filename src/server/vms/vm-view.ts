@@ -1,6 +1,7 @@
 // Renders a VM's record for the API.
 import type { Vm } from '../../api/vms/vms.ts'
 import { preciseTimestamp } from '../../platform/clock.ts'
+import { defined } from '../../platform/defined.ts'
 import { gibibytes } from '../../rules/sizes.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'
@@ -32,8 +33,6 @@ export function vmView({ value, rev }: Entry<VmRecord>): Vm {
   // The last report of a node that does not respond is outdated.
   const reported = busy !== undefined && isLost(value) ? undefined : observed.operation
   const operation = reported ?? (busy === undefined ? undefined : { kind: busy, phase: phaseOf(value) })
-  const errorMessage = value.failure ?? observed.problem
-  const diskGb = observed.diskGb ?? desired.diskGb
   return {
     name: value.name,
     namespace: value.namespace,
@@ -41,11 +40,10 @@ export function vmView({ value, rev }: Entry<VmRecord>): Vm {
     status: statusOf(value),
     powerState: observed.power,
     ...(place && { node: place.node, ip: place.ip, ssh: place.ssh, screenshare: place.screenshare }),
-    ...(place?.vnc !== undefined && { vnc: place.vnc }),
+    ...defined({ vnc: place?.vnc, diskGb: observed.diskGb ?? desired.diskGb, operation }),
     reservedPorts: [...value.reservedPorts],
     cpu: shape.cpu,
     memory: place ? gibibytes(place.memoryMiB) : shape.memoryMiB === 0 ? 'auto' : gibibytes(shape.memoryMiB),
-    ...(diskGb !== undefined && { diskGb }),
     diskGeneration: desired.diskGeneration,
     image: shape.image,
     architecture: shape.architecture,
@@ -54,15 +52,11 @@ export function vmView({ value, rev }: Entry<VmRecord>): Vm {
     owner: value.owner,
     deployDate: value.createdAt,
     ...(value.times && { timeline: timelineOf(value.times) }),
-    ...(value.priority !== undefined && { priority: value.priority }),
-    ...(value.expiresAt !== undefined && { expiresAt: value.expiresAt }),
+    ...defined({ priority: value.priority, expiresAt: value.expiresAt, warm: value.warm }),
     labels: { ...value.labels },
     metadataKeys: [...value.metadataKeys],
-    ...(value.warm !== undefined && { warm: value.warm }),
-    ...(errorMessage !== undefined && { errorMessage }),
-    ...(observed.warning !== undefined && { warning: observed.warning }),
+    ...defined({ errorMessage: value.failure ?? observed.problem, warning: observed.warning }),
     conditions: [...value.conditions],
-    ...(operation && { operation }),
     resourceVersion: rev,
   }
 }
