@@ -23,7 +23,6 @@ import { vmName, withVersion } from '../../../store/records/image-versions.ts'
 import { changePushJob, sent } from '../../../store/records/push-jobs.ts'
 import type { Entry } from '../../../store/store.ts'
 import { storedBytes } from '../../images/contents.ts'
-import type { Deliveries } from '../../nodes/deliveries.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import {
   findCredentials,
@@ -32,6 +31,7 @@ import {
   referenceOf,
   requireCredentials,
 } from '../../remotes/registries.ts'
+import type { Deliveries } from '../../transfer/deliveries.ts'
 
 const kind = 'captures'
 const parallelTouches = 16
