@@ -5,7 +5,7 @@ import { runnerLabel } from '../controllers/runners/driven-pool.ts'
 import type { RetryPolicy } from '../platform/retry.ts'
 import { parseRunnerScope } from '../rules/runners/scope.ts'
 import type { GitHubCredential } from '../runners/github/connection.ts'
-import { githubSource } from '../runners/github/scale-set.ts'
+import { GitHubSource } from '../runners/github/scale-set.ts'
 import { SourceError } from '../runners/source.ts'
 import { runAsRoot } from '../server/nodes/guest-commands.ts'
 import type { GuestLogin } from '../server/nodes/ssh-login.ts'
@@ -32,7 +32,7 @@ export function runnerWorld(server: Server, retry?: RetryPolicy): RunnerServices
       if (!parsed.ok) throw new SourceError('Refused', parsed.problem)
       const { scaleSet: name, labels, group } = pool
       const ownerName = `svc3 ${os.hostname()}`
-      return githubSource({
+      return new GitHubSource({
         scope: parsed.scope,
         credential: credentialOf(pool),
         clock,

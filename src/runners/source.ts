@@ -1,8 +1,7 @@
-// The seam of runner pools: a source tells how many jobs wait, registers runners for single use and removes them. GitHub is the
-// only one; another would stand beside `github/`.
+// The interface of job sources: a source reports how many jobs wait, registers runners for one job each, and removes them.
 import type { JobDemand, JobNews } from '../rules/runners/jobs.ts'
 
-/** News of one moment. It comes again, unchanged, until it is acknowledged. */
+/** A message of the queue. It is delivered again, unchanged, until it is acknowledged. */
 export interface Batch {
   readonly id: number
   readonly demand: JobDemand | undefined
@@ -15,37 +14,40 @@ export interface KnownRunner {
   readonly state: 'online' | 'busy' | 'offline' | 'unknown'
 }
 
-interface Registration {
+export interface Registration {
   readonly runnerId: number
-  /** What the runner starts with: good for one start. */
+  /** Starts the runner, once. */
   readonly secret: string
 }
 
-/** Open: this process alone hears of the jobs. */
+/** `busy`: the runner has a job and was not removed. */
+export type RemovalResult = 'removed' | 'busy'
+
+/** While it is open, no other process receives jobs of the scale set. */
 export interface DemandQueue {
-  /** When it was opened. */
+  /** When the queue was opened. */
   readonly demand: JobDemand
-  /** Waits for news after `cursor`; undefined: none in this while. `capacity`: runners that there can be in total. */
+  /** Waits for the message after `cursor`; undefined after a while without one. `capacity`: how many runners there can be. */
   next(cursor: number, capacity: number, signal: AbortSignal): Promise<Batch | undefined>
-  /** Takes jobs that are offered, where a source offers instead of assigning. */
+  /** Takes offered jobs, at sources that offer jobs instead of assigning them. */
   acquire(offers: readonly JobNews[], signal: AbortSignal): Promise<void>
   acknowledge(batch: Batch, signal: AbortSignal): Promise<void>
   close(signal: AbortSignal): Promise<void>
 }
 
 export interface RunnerSource {
-  /** Finds or creates what jobs are addressed to; returns its id. */
+  /** Finds or creates the scale set, and returns its id. */
   prepare(known: number | undefined, signal: AbortSignal): Promise<number>
-  /** Throws SourceError `SessionActive` while another process has it. */
+  /** Throws SourceError `SessionActive` while another process has the queue. */
   open(id: number, signal: AbortSignal): Promise<DemandQueue>
-  /** Throws SourceError `NameTaken`: an answer may have been lost, or somebody else has the name. */
+  /** Throws SourceError `NameTaken` if the name exists, perhaps because an earlier response was lost. */
   register(id: number, name: string, signal: AbortSignal): Promise<Registration>
   find(name: string, signal: AbortSignal): Promise<KnownRunner | undefined>
-  /** Those of one scale set. */
+  /** The runners of one scale set. */
   list(id: number, signal: AbortSignal): Promise<readonly KnownRunner[]>
-  /** `busy`: a job runs on it, and it stays. One that is not there is removed. */
-  remove(runnerId: number, signal: AbortSignal): Promise<'removed' | 'busy'>
-  /** Deletes what `prepare` made. */
+  /** A runner that does not exist counts as removed. */
+  remove(runnerId: number, signal: AbortSignal): Promise<RemovalResult>
+  /** Deletes the scale set. */
   retire(id: number, signal: AbortSignal): Promise<void>
 }
 
@@ -61,7 +63,7 @@ export type SourceProblem =
   | 'Refused'
   | 'JobRunning'
 
-/** A sentence for people, without secrets. */
+/** The message is for users, and has no secrets. */
 export class SourceError extends Error {
   override readonly name = 'SourceError'
   readonly problem: SourceProblem

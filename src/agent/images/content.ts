@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { BaseImage, Boot, MachineFiles, MemoryState } from '../../drivers/driver.ts'
 import type { ContentSource } from '../../images/content/content.ts'
-import { createSyncing } from '../../images/content/syncing.ts'
+import { Syncing } from '../../images/content/syncing.ts'
 import { ifAbsent } from '../../images/content/temporary-files.ts'
 import { resolveLayers } from '../../images/format/extents.ts'
 import { type Attachment, digestPattern, type Layer, type Manifest } from '../../images/format/format.ts'
@@ -109,7 +109,7 @@ export async function fillContent(
   digest: string,
   options: MakeContentOptions & SourceOptions,
 ): Promise<{ readonly lasting: Promise<void> }> {
-  const syncing = createSyncing({ isLater: true })
+  const syncing = new Syncing({ isLater: true })
   let lasting = Promise.resolve()
   try {
     await makeContent(folder, digest, fetchedContent({ ...options, syncing }), options)

@@ -11,7 +11,7 @@ import { startAuthority } from '../../../test/support/tools/node-credentials.ts'
 import type { Peer } from '../../api/nodes/agent.ts'
 import { fileSource } from '../../images/content/blocks.ts'
 import { openContentFolder } from '../../images/content/store.ts'
-import { createSyncing } from '../../images/content/syncing.ts'
+import { Syncing } from '../../images/content/syncing.ts'
 import type { Chunk, Manifest } from '../../images/format/format.ts'
 import { packLayer } from '../../images/pack/chunks.ts'
 import { putManifest } from '../../images/pack/stored-manifests.ts'
@@ -88,7 +88,7 @@ async function together(count: number, dies: (index: number) => boolean = () => 
     const peers = createPeers({ find, credentials: () => credentials, log: silentLog, silenceMs: 60_000 })
     const gone = new AbortController()
     const near = await peers.near(content, gone.signal)
-    const syncing = createSyncing({ isLater: true })
+    const syncing = new Syncing({ isLater: true })
     const open = () => Promise.reject(new Error('unused'))
     const source = fetchedContent({ store, near, fetches, syncing, open, read: send })
     // Each begins elsewhere, as they do when they fill a disk.

@@ -1,4 +1,4 @@
-// What a place for content is, whatever it is made of, and what can be wrong with content.
+// Stores of content by digest: the interface of all of them, and what can be wrong with content.
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import type { Manifest } from '../format/format.ts'
@@ -15,60 +15,59 @@ export interface Listed extends Stored {
   readonly modifiedMs: number
 }
 
-interface Page {
+export interface Page {
   readonly items: readonly Listed[]
-  /** For the next page; undefined at the end. */
+  /** Where the next page begins; undefined at the end. */
   readonly after: string | undefined
 }
 
-interface Waiting {
-  readonly signal?: AbortSignal | undefined
+/** A range of bytes, without its end. */
+export interface Part {
+  readonly start: number
+  readonly end: number
 }
 
-/** What restoring and reading need: a store, or anything else that has content by digest. */
 export interface ContentSource {
-  /** Returns the whole content, checked. Throws when it has more than `maxBytes`. */
+  /** Returns the whole content, verified. Throws if it has more than `maxBytes`. */
   read(digest: string, maxBytes: number, signal?: AbortSignal): Promise<Buffer>
 }
 
-export interface PutOptions extends Waiting {
+export interface PutOptions {
+  readonly signal?: AbortSignal | undefined
   readonly maxBytes?: number
-  /** Of bytes at hand, when somebody has just made sure of it. */
+  /** The digest of a buffer, if the caller has just computed it. */
   readonly digest?: string
-  /** Lasting is left to this: whoever has it ends it before anything names the content. */
+  /** Syncs the files instead. The caller MUST end it before anything refers to the content. */
   readonly syncing?: Syncing
 }
 
-/** A folder, or a registry: the contract is test/contract/content.ts. */
+/** Implementations pass the contract suite test/contract/content.ts. */
 export interface ContentStore extends ContentSource {
-  /** On this host; what is about the content may lie beside it. */
+  /** A folder of this host, beside which callers may keep related files. */
   readonly folder: string
-  /** Other servers have parts of it, or delete from it: that a record was seen to name content is no promise. */
+  /** Other servers have parts of the content, or delete some. A record that names content does not prove that it exists. */
   readonly isShared?: boolean
-  /** The bytes may be overwritten by whoever has them once this is over. */
+  /** The caller may reuse the bytes once this resolves. */
   put(content: Content, options?: PutOptions): Promise<Stored>
-  /** Content from elsewhere: kept only when it is exactly what it was said to be. */
+  /** Throws unless the content matches `expected`. */
   putExpected(expected: Stored, content: Content, options?: PutOptions): Promise<void>
   has(digest: string): Promise<boolean>
-  /** Undefined: it is nowhere. Throws where nobody can say that now. */
+  /** Undefined if the content does not exist. Throws if that is unknown because a server does not respond. */
   size(digest: string): Promise<number | undefined>
-  /** Throws as reading would where one of them is not to be had, without moving any. Where all are in one place: absent. */
+  /** Throws if some of the content cannot be read. Stores that have everything in one place lack this method. */
   requireAll?(digests: Iterable<string>): Promise<void>
-  /** Streams it, and throws at the end when it is not what it should be. A part of it cannot be checked, and is not. */
-  open(digest: string, part?: { readonly start: number; readonly end: number }): AsyncGenerator<Buffer>
+  /** Streams the content and throws at the end if it does not match its digest. A part is not verified. */
+  open(digest: string, part?: Part): AsyncGenerator<Buffer>
   /**
-   * Whether it is there; if so, the collector takes it for new. Called for content about to be referred to, by somebody who
-   * puts it anew where it is not: what only a server has that is away counts as not there.
+   * Returns whether the content exists; if so, the collector counts it as new. Callers touch content before they refer to it,
+   * and put it again if it is missing. Content that only unreachable servers have counts as missing.
    */
   touch(digest: string): Promise<boolean>
-  /**
-   * Of an image whose manifest is put and whose content was touched, before a record names it: binds all of it together,
-   * where not only our collector cleans up.
-   */
+  /** Keeps the parts of an image together in stores that others clean up, too. Called before a record names the image. */
   hold(digest: string, manifest: Manifest, signal?: AbortSignal): Promise<void>
-  /** Deletes it unless it was put, touched or held since `beforeMs`, also in this very moment. */
+  /** Deletes the content unless it was put, touched or held since `beforeMs`, even concurrently. */
   deleteUnused(digest: string, beforeMs: number): Promise<boolean>
-  /** What `deleteUnused` can free, in order of digest: all content, or only manifests where the rest goes with them. */
+  /** What `deleteUnused` can free, in order of digest: all content, or only manifests if they own the rest. */
   list(page: { readonly after?: string | undefined; readonly limit: number }): Promise<Page>
 }
 
@@ -79,7 +78,7 @@ export class NoContentError extends Error {
   }
 }
 
-/** It is not here, and somebody who may have it does not answer now. Whoever can get it elsewhere need not wait. */
+/** The content is not here, and a server that may have it does not respond. */
 export class ContentAwayError extends NoContentError {
   override readonly name = 'ContentAwayError'
   readonly where: string
@@ -96,19 +95,19 @@ export class WrongContentError extends Error {
   }
 }
 
-/** Where the content is cannot be reached, or does not let us in. What was asked for may be asked for again. */
+/** The store cannot be reached, or refuses access. A retry may succeed. */
 export class ContentUnavailableError extends Error {
   override readonly name = 'ContentUnavailableError'
 }
 
-/** More than the place of the content can ever take. */
+/** The store will never accept content of this size. */
 export class ContentTooLargeError extends Error {
   override readonly name = 'ContentTooLargeError'
 }
 
 const sliceBytes = 2 ** 20
 
-/** In slices, with turns for others between them. (Web Crypto hashes in another thread, for twice the work.) */
+/** Lets the event loop run between slices. Web Crypto would hash in another thread, at twice the CPU time. */
 export async function digestOfBuffer(content: Uint8Array): Promise<string> {
   const hasher = createHash('sha256')
   for (let at = 0; at < content.length; at += sliceBytes) {

@@ -101,7 +101,7 @@ describe('the content store', () => {
   })
 })
 
-/** Runs code with `store` and `fs` at hand in a process of its own; it ends as the code has it end. */
+/** Runs code with `store` and `fs` in a child process, and returns how that ends. */
 async function run(code: string, folder: string, env: Record<string, string> = {}, wrap: readonly string[] = []) {
   const storeModule = path.join(import.meta.dirname, 'store.ts')
   const text = `import fs from 'node:fs/promises'

@@ -1,59 +1,51 @@
-// Files made lasting behind the back of whoever writes more of them: a few at a time, and all of them at the end.
+// Syncs files while the caller writes more of them.
 import fs from 'node:fs/promises'
 import { syncFolder } from '../../platform/files.ts'
 import { ifAbsent } from './temporary-files.ts'
 
-export interface Syncing {
-  /** Returns at once. */
-  add(file: string, folder: string): void
-  /** Until everything that was added is on the disk. Throws where something could not be. */
-  end(): Promise<void>
-}
+/** Leaves the other two of Node's four file threads to the writer. */
+const maxParallel = 2
 
-/** The others of Node's four threads are for whoever writes. */
-const maxAtOnce = 2
+export class Syncing {
+  readonly #isLater: boolean
+  readonly #waiting: string[] = []
+  readonly #folders = new Set<string>()
+  readonly #running = new Set<Promise<void>>()
+  readonly #failures: unknown[] = []
 
-/** `isLater`: nothing before the end. */
-export function createSyncing({ isLater = false }: { readonly isLater?: boolean } = {}): Syncing {
-  const waiting: string[] = []
-  const folders = new Set<string>()
-  const running = new Set<Promise<void>>()
-  const failures: unknown[] = []
-
-  async function work(): Promise<void> {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) await syncFile(file)
+  /** `isLater`: sync nothing before `end`. */
+  constructor({ isLater = false }: { readonly isLater?: boolean } = {}) {
+    this.#isLater = isLater
   }
 
-  function start(): void {
-    if (running.size >= maxAtOnce) return
-    const job: Promise<void> = work()
-      .catch((error: unknown) => void failures.push(error))
-      .finally(() => running.delete(job))
-    running.add(job)
+  add(file: string, folder: string): void {
+    this.#folders.add(folder)
+    this.#waiting.push(file)
+    if (!this.#isLater) this.#start()
   }
 
-  return {
-    add(file, folder) {
-      folders.add(folder)
-      waiting.push(file)
-      if (!isLater) start()
-    },
-    async end() {
-      if (waiting.length > 0) start()
-      while (running.size > 0) await Promise.all(running)
-      if (failures.length > 0) throw failures[0]
-      for (const folder of folders) await syncFolder(folder)
-      folders.clear()
-    },
+  /** Resolves when all files and folders are on the disk. */
+  async end(): Promise<void> {
+    if (this.#waiting.length > 0) this.#start()
+    while (this.#running.size > 0) await Promise.all(this.#running)
+    if (this.#failures.length > 0) throw this.#failures[0]
+    for (const folder of this.#folders) await syncFolder(folder)
+    this.#folders.clear()
   }
-}
 
-/** What was removed meanwhile need not last. */
-async function syncFile(name: string): Promise<void> {
-  const file = await fs.open(name, 'r').catch(ifAbsent(undefined))
-  try {
-    await file?.sync()
-  } finally {
-    await file?.close()
+  #start(): void {
+    if (this.#running.size >= maxParallel) return
+    const job = this.#syncWaiting()
+      .catch((error: unknown) => void this.#failures.push(error))
+      .finally(() => this.#running.delete(job))
+    this.#running.add(job)
+  }
+
+  async #syncWaiting(): Promise<void> {
+    for (let name = this.#waiting.shift(); name !== undefined; name = this.#waiting.shift()) {
+      // A file that was deleted need not be synced.
+      await using file = await fs.open(name, 'r').catch(ifAbsent(undefined))
+      await file?.sync()
+    }
   }
 }

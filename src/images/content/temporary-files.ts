@@ -1,5 +1,5 @@
-// Names of files that are not finished. A name says which process is at it, so that what a killed one left can be told
-// from what a living one is writing, also after a reboot, when pids come again.
+// Temporary files. Their names identify the process that writes them, even after a reboot that reuses pids, so that the
+// files of killed processes can be removed.
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -14,7 +14,7 @@ export async function temporaryName(folder: string): Promise<string> {
   return path.join(folder, `.unfinished-${process.pid}-${await own}-${randomBytes(6).toString('hex')}`)
 }
 
-/** Removes what processes that are no more have left in a folder; says how many. A folder that is not there has none. */
+/** Removes the temporary files of ended processes, and returns how many. */
 export async function removeUnfinished(folder: string): Promise<number> {
   let removed = 0
   for (const name of await fs.readdir(folder).catch(ifAbsent([]))) {
@@ -26,7 +26,7 @@ export async function removeUnfinished(folder: string): Promise<number> {
   return removed
 }
 
-/** A file that comes into being by one rename, with all that `write` wrote, or not at all. */
+/** Creates a file atomically: after a failure or a crash, the target is as before. */
 export async function writeWhole(
   target: string,
   write: (file: fs.FileHandle, name: string) => Promise<void>,
@@ -34,12 +34,10 @@ export async function writeWhole(
   const folder = path.dirname(target)
   const temporary = await temporaryName(folder)
   try {
-    const file = await fs.open(temporary, 'wx', 0o600)
-    try {
+    {
+      await using file = await fs.open(temporary, 'wx', 0o600)
       await write(file, temporary)
       await file.sync()
-    } finally {
-      await file.close()
     }
     await fs.rename(temporary, target)
   } catch (error) {
@@ -52,16 +50,14 @@ export async function writeWhole(
 export class DiskFullError extends Error {
   override readonly name = 'DiskFullError'
   constructor(folder: string, cause: unknown) {
-    super(`The disk of ${folder} is full; free space and try again`, {
-      cause,
-    })
+    super(`The disk of ${folder} is full; free space and try again`, { cause })
   }
 }
 
 const maxReserveBytes = 2 ** 30
 const reserveShare = 0.05
 
-/** What a file from elsewhere may take of a disk: the rest is for the records of everybody, who share it. */
+/** How many bytes an upload or download may write. The rest of the disk is reserved for records. */
 export async function roomOn(folder: string): Promise<number> {
   const { bavail, bsize, blocks } = await fs.statfs(folder)
   return Math.max(0, Math.floor(bavail * bsize - Math.min(maxReserveBytes, blocks * bsize * reserveShare)))
@@ -76,7 +72,7 @@ export function explainFull(error: unknown, folder: string): unknown {
   return new Error(`The file system of ${folder} cannot hold a file of this size; use another one, such as XFS`)
 }
 
-/** For `.catch`: what is not there is this value; other failures are failures. */
+/** For `.catch`: maps a missing file to this value. */
 export const ifAbsent =
   <T>(value: T) =>
   (error: NodeJS.ErrnoException): T => {

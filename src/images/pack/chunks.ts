@@ -5,7 +5,7 @@ import type { WorkOptions } from '../../platform/parallel.ts'
 import { defaultParallel, eachAtOnce } from '../../platform/parallel.ts'
 import { type BlockSource, fileSource } from '../content/blocks.ts'
 import type { ContentStore } from '../content/content.ts'
-import { createSyncing } from '../content/syncing.ts'
+import { Syncing } from '../content/syncing.ts'
 import { addExtent } from '../format/extents.ts'
 import type { Chunk, Extent, Layer } from '../format/format.ts'
 import { blockBytes, chunkBytes } from '../format/format.ts'
@@ -60,7 +60,7 @@ export async function packLayer(
   const { signal, parallel = defaultParallel } = options
   const chunks: Chunk[] = []
   const zeroed: Extent[] = []
-  const syncing = createSyncing()
+  const syncing = new Syncing()
   // While some are packed, others are stored.
   await eachAtOnce(fill(pieces, source, zeroed, options), parallel + 2, async ({ place, used, extents, index }) => {
     place.isTaken = true

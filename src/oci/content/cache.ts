@@ -1,21 +1,14 @@
-// What a server keeps of content that is in a registry: what passed through it lately, in a folder of bounded size. All of
-// it may be lost at any time.
-import {
-  type Content,
-  NoContentError,
-  type PutOptions,
-  type Stored,
-  WrongContentError,
-} from '../../images/content/content.ts'
+// A server's cache of content that is in a registry: a folder of bounded size, from which the least recently used goes.
+import type { Content, PutOptions, Stored } from '../../images/content/content.ts'
 import { type ContentFolder, openContentFolder } from '../../images/content/store.ts'
 
 export interface ContentCache extends Pick<ContentFolder, 'folder' | 'size' | 'read' | 'open'> {
-  /** Kept, whatever else comes, until `work` is over. */
+  /** Stores the content, and does not evict it before `work` ends. */
   during<T>(
     kept: { content: Content; expected?: Stored; options?: PutOptions },
     work: (stored: Stored) => Promise<T>,
   ): Promise<T>
-  /** Also what is not what it should be, and then nothing is left of it. */
+  /** Deletes the content, even if it is damaged. */
   drop(digest: string): Promise<void>
 }
 
@@ -25,14 +18,14 @@ interface CacheOptions {
   failed(error: unknown): void
 }
 
-/** Room is made for more than one chunk, so that not every one that comes has the folder listed. */
-const leftShare = 0.9
+/** Evicts down to this share, so that not every new chunk lists the folder. */
+const keptShare = 0.9
 
 export async function openContentCache({ folder, maxBytes, failed }: CacheOptions): Promise<ContentCache> {
   const store = await openContentFolder(folder)
   const using = new Map<string, number>()
   let usedBytes = (await everything()).reduce((sum, { bytes }) => sum + bytes, 0)
-  /** Ever: what comes while the folder is listed is in neither. */
+  /** The sum of all additions so far; tells what was added while the folder was listed. */
   let addedBytes = 0
   let evicting: Promise<void> | undefined
 
@@ -52,8 +45,8 @@ export async function openContentCache({ folder, maxBytes, failed }: CacheOption
     const all = await everything()
     usedBytes = all.reduce((sum, { bytes }) => sum + bytes, addedBytes - before)
     for (const { digest, bytes, modifiedMs } of all.toSorted((one, other) => one.modifiedMs - other.modifiedMs)) {
-      if (usedBytes <= maxBytes * leftShare) return
-      // Unless somebody has used it since it was listed.
+      if (usedBytes <= maxBytes * keptShare) return
+      // Content that was used since it was listed stays.
       if (!using.has(digest) && (await store.deleteUnused(digest, modifiedMs + 1))) usedBytes -= bytes
     }
   }
@@ -65,7 +58,7 @@ export async function openContentCache({ folder, maxBytes, failed }: CacheOption
       .catch(failed)
       .finally(() => {
         evicting = undefined
-        // Not for ever, where all that is there is in use: whoever is done with it makes room.
+        // Only if something was added: if everything is in use, `during` makes room at its end.
         if (addedBytes !== before) makeRoom()
       })
   }
@@ -90,7 +83,7 @@ export async function openContentCache({ folder, maxBytes, failed }: CacheOption
       yield* store.open(digest, part)
     },
     async during({ content, expected, options = {} }, work) {
-      // Before it is there: in between it could be evicted.
+      // Counted before it is stored, so that it is not evicted in between.
       let held = expected?.digest
       if (held !== undefined) count(held, 1)
       try {
@@ -109,7 +102,3 @@ export async function openContentCache({ folder, maxBytes, failed }: CacheOption
     drop: async (digest) => void (await store.delete(digest)),
   }
 }
-
-/** What a cache cannot give, whoever it caches has to. */
-export const isNotCached = (error: unknown): boolean =>
-  error instanceof NoContentError || error instanceof WrongContentError

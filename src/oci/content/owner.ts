@@ -1,4 +1,4 @@
-// Whose images a repository has: a tag that names the cluster. Another cluster would delete what it does not know.
+// Which cluster a repository belongs to, in a tag. A second cluster would delete images that it does not know.
 import { digestOf } from '../../images/format/manifest.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import { ociManifestType, parseOciManifest, rawManifest } from '../artifact/oci-manifest.ts'
@@ -23,14 +23,14 @@ export async function repositoryOwner(repository: Repository, signal?: AbortSign
   }
 }
 
-/** Throws where it is another one's. What nobody has is ours from now on. */
+/** Claims an unused repository. Throws if it belongs to another cluster. */
 export async function claim(repository: Repository, cluster: string, signal?: AbortSignal): Promise<void> {
   const owner = await repositoryOwner(repository, signal)
   if (owner === cluster) return
   if (owner !== undefined) throw foreign(repository, owner)
   await repository.put(blob, { open: () => once(empty) }, { signal })
   await repository.finish(markOf(cluster), tag, signal)
-  // Of two who claim it at once, one is told.
+  // Another cluster may have claimed it at the same time.
   const now = await repositoryOwner(repository, signal)
   if (now !== cluster) throw foreign(repository, now ?? 'nobody')
 }

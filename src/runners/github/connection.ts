@@ -1,5 +1,5 @@
-// The way to the Actions service of GitHub: from an App's key or a token to a registration token to the service's own address and
-// token, which is renewed before it ends.
+// A connection to GitHub's Actions service. The key of an App or a token gets a registration token, and that the address and the
+// admin token of the service. The admin token is renewed before it expires.
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { decodeJwt, SignJWT } from 'jose'
 import type { Clock } from '../../platform/clock.ts'
@@ -23,7 +23,7 @@ export interface ConnectionOptions {
   readonly scope: RunnerScope
   readonly credential: GitHubCredential
   readonly clock: Clock
-  /** Tests shorten it. */
+  /** Tests only. */
   readonly retry?: RetryPolicy | undefined
 }
 
@@ -34,10 +34,10 @@ interface Admin {
 }
 
 const renewBeforeMs = 60_000
-/** GitHub's limit is ten minutes; its clock may be behind ours. */
+/** GitHub accepts at most ten minutes, and its clock may be behind. */
 const jwtSeconds = { before: 60, after: 540 }
 
-type ServiceCall = Omit<GitHubCall, 'url' | 'authorization'> & {
+export type ServiceCall = Omit<GitHubCall, 'url' | 'authorization'> & {
   readonly path: string
   readonly query?: Readonly<Record<string, string>>
 }
@@ -50,20 +50,19 @@ export class GitHubConnection {
     this.#options = options
   }
 
-  /** A request to the Actions service. */
   async call(request: ServiceCall): Promise<Answer> {
     const admin = await this.#current(request.signal)
     try {
       return await this.#send(admin, request)
     } catch (error) {
       if (!(error instanceof GitHubRefusal) || error.status !== 401) throw error
-      // Revoked before its end: once more with a new one.
+      // The token was revoked before it expired.
       this.#admin = undefined
       return this.#send(await this.#current(request.signal), request)
     }
   }
 
-  /** Of the Actions service, for calls with another token than its own. */
+  /** The address of the Actions service, for calls with another token. */
   async address(signal: AbortSignal): Promise<string> {
     return (await this.#current(signal)).url
   }
@@ -102,7 +101,7 @@ export class GitHubConnection {
         authorization: `RemoteAuth ${textIn(registration.body, 'token')}`,
         body: { url: scope.url, runner_event: 'register' },
         ok: [200, 201],
-        // A token that is seconds old is not known everywhere yet.
+        // Some of GitHub's servers do not know a token that is seconds old.
         retried: [401, 403],
         purpose: 'connect to the Actions service',
         signal,
@@ -113,7 +112,7 @@ export class GitHubConnection {
     return { url: this.checked(textIn(admin.body, 'url')), token, endsMs: this.#endOf(token) }
   }
 
-  /** An address that GitHub named: as safe as the one that was configured. */
+  /** Throws unless the address, which GitHub named, is as safe as the configured one. */
   checked(text: string): string {
     const url = URL.parse(text)
     const isPlainHere =
@@ -154,19 +153,19 @@ export class GitHubConnection {
       const { exp } = decodeJwt(token)
       if (exp !== undefined) return exp * 1_000
     } catch {
-      // Below.
+      // Reported below.
     }
     throw new SourceError('Refused', 'GitHub sent a token of the Actions service that cannot be read')
   }
 }
 
-/** GitHub gives out PKCS #1; jose alone reads PKCS #8 only. */
+/** GitHub issues PKCS #1 keys, which jose cannot read. */
 function appKey(pem: string): KeyObject {
   try {
     const key = createPrivateKey(pem)
     if (key.asymmetricKeyType === 'rsa') return key
   } catch {
-    // Below: what is in it must not be in the message.
+    // Reported below, without the content of the key.
   }
   throw new SourceError('Unauthorized', 'The private key of the GitHub App is not an RSA key in PEM')
 }

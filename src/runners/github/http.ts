@@ -1,4 +1,4 @@
-// One request to GitHub: its time limit, what is tried again, and its refusals as sentences. Credentials never follow a redirect.
+// Requests to GitHub: time limits, retries, and refusals as sentences. Credentials never follow a redirect.
 import { createHttpClient, type HttpResponse, readAll } from '../../platform/http.ts'
 import {
   isTransient,
@@ -16,11 +16,11 @@ export interface GitHubCall {
   readonly authorization: string
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
-  /** Statuses that are answers and no refusals. */
+  /** Statuses that are not errors. */
   readonly ok: readonly number[]
-  /** Statuses that are tried again besides 429 and 5xx. */
+  /** Statuses to retry, besides 429 and 5xx. */
   readonly retried?: readonly number[]
-  /** What is done, for messages: "open a session". */
+  /** For messages, such as "open a session". */
   readonly purpose: string
   readonly timeoutMs?: number
   readonly signal: AbortSignal
@@ -28,7 +28,6 @@ export interface GitHubCall {
 
 export interface Answer {
   readonly status: number
-  /** Undefined: no body. */
   readonly body: unknown
 }
 
@@ -88,7 +87,7 @@ async function once(request: GitHubCall): Promise<Answer> {
     })
   }
   const { status } = response
-  // Seen at GitHub under load: a success without what it is about.
+  // Seen at GitHub under load.
   if (status === 200 && method !== 'DELETE' && text.trim() === '')
     throw new SourceError('Unreachable', `Could not ${purpose}: ${hostOf(url)} sent an empty answer`, {
       isTransient: true,
@@ -106,7 +105,7 @@ function refusalOf({ url, purpose }: GitHubCall, { status, headers }: HttpRespon
   return new GitHubRefusal(status, typeName, `Could not ${purpose}: ${hostOf(url)} ${said}${trace}`, retryAfterMs)
 }
 
-/** `{typeName, message}` of the Actions service, `{message}` of the REST API; anything else is no message. */
+/** Reads `{typeName, message}` of the Actions service and `{message}` of the REST API. */
 export function errorIn(text: string): { readonly typeName: string; readonly message: string } {
   try {
     const { typeName, message } = JSON.parse(withoutBom(text)) as { typeName?: unknown; message?: unknown }

@@ -1,5 +1,5 @@
-// Messages of a scale set's queue, as GitHub sends them: what cannot be read of one is left out, because a message that always
-// fails would block the queue.
+// Messages of a scale set's queue, as GitHub sends them. Unreadable parts are ignored, because a message that always fails
+// would block the queue.
 import type { JobDemand, JobNews } from '../../rules/runners/jobs.ts'
 import type { Batch } from '../source.ts'
 
@@ -15,7 +15,7 @@ const types: Readonly<Record<string, JobNews['type']>> = {
   JobCompleted: 'completed',
 }
 
-/** Undefined: it has no id, and cannot be acknowledged. */
+/** Undefined without an id, because such a message cannot be acknowledged. */
 export function batchOf(message: unknown): Batch | undefined {
   if (!isFields(message)) return undefined
   const id = message.messageId
@@ -38,7 +38,7 @@ export function jobDemandOf(statistics: unknown): JobDemand | undefined {
   }
 }
 
-/** The body is JSON, as text within JSON. */
+/** The body is a string of JSON. */
 function jobsIn(body: unknown): JobNews[] {
   if (typeof body !== 'string' || body === '') return []
   let jobs: unknown
@@ -62,7 +62,7 @@ function newsOf(job: unknown): JobNews | undefined {
   }
   const type = types[text('messageType')]
   const requestId = number('runnerRequestId')
-  // github.com sends a jobId and 0; older servers the other one.
+  // github.com sends a job id, older servers a request id.
   const jobId = text('jobId') || (requestId > 0 ? `request-${requestId}` : '')
   if (type === undefined || jobId === '') return undefined
   const owner = text('ownerName')
@@ -77,7 +77,7 @@ function newsOf(job: unknown): JobNews | undefined {
     workflow: text('jobWorkflowRef'),
     runId: number('workflowRunId'),
     event: text('eventName'),
-    // An unset time is one of the year 1.
+    // An unset time is in the year 1.
     ...(queued > 0 && { queuedAt: `${new Date(queued).toISOString().slice(0, 19)}Z` }),
     ...(text('runnerName') !== '' && { runnerName: text('runnerName') }),
     ...(text('result') !== '' && { result: text('result') }),

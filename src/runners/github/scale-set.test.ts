@@ -7,7 +7,7 @@ import { systemClock } from '../../platform/clock.ts'
 import { parseRunnerScope } from '../../rules/runners/scope.ts'
 import { type RunnerSource, SourceError } from '../source.ts'
 import type { GitHubCredential } from './connection.ts'
-import { githubSource } from './scale-set.ts'
+import { GitHubSource } from './scale-set.ts'
 
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const pem = privateKey.export({ type: 'pkcs1', format: 'pem' }) as string
@@ -23,7 +23,7 @@ describe('a scale set of GitHub', () => {
   ): RunnerSource => {
     const parsed = parseRunnerScope(github.url)
     assert.ok(parsed.ok)
-    return githubSource({
+    return new GitHubSource({
       scope: parsed.scope,
       credential: app,
       clock: systemClock,
@@ -145,7 +145,7 @@ describe('a scale set of GitHub', () => {
     await using server = await GitHubStandIn.start({ isOffering: true, pollMs: 200 })
     const parsed = parseRunnerScope(server.url)
     assert.ok(parsed.ok)
-    const offered = githubSource({ scope: parsed.scope, credential: app, clock: systemClock, retry, name: 'a', labels: ['a'], group: 'default', ownerName: 'svc3' }) // biome-ignore format: one source
+    const offered = new GitHubSource({ scope: parsed.scope, credential: app, clock: systemClock, retry, name: 'a', labels: ['a'], group: 'default', ownerName: 'svc3' }) // biome-ignore format: one source
     const id = await offered.prepare(undefined, signal)
     const queue = await offered.open(id, signal)
     await queue.next(0, 2, signal)
