@@ -139,7 +139,7 @@ function startNode(node: LightNode): void {
   })
   const heartbeat = startHeartbeat({
     firstSeconds: firstHeartbeatSeconds,
-    look: () => stream.check(heartbeat.everyMs),
+    check: () => stream.check(heartbeat.everyMs),
     beat: async (signal) => {
       if (stream.isOpen) await reportSelf(signal)
     },

@@ -334,7 +334,7 @@ async function runAgent(
   })
   const heartbeat = startHeartbeat({
     firstSeconds: firstHeartbeatSeconds,
-    look: () => stream.check(heartbeat.everyMs),
+    check: () => stream.check(heartbeat.everyMs),
     beat: async (signal) => {
       if (stream.isOpen) await reportSelf(signal)
     },

@@ -1,4 +1,4 @@
-// What the doctor finds of a host, and what it advises: on folders, limits and servers of the test's own.
+// Findings and advice of svc3 agent doctor.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
@@ -40,7 +40,7 @@ before(async () => {
 after(() => fs.rm(folder, { recursive: true }))
 
 describe('doctor, host', () => {
-  it("the doctor's checks of a host tell an old Node from one that will do", async () => {
+  it("the doctor's checks of a host require a recent Node", async () => {
     assert.equal((await one(nodeCheck('24.1.0'))).result, 'ok')
     assert.deepEqual(await one(nodeCheck('20.19.0')), {
       check: 'node',
@@ -50,7 +50,7 @@ describe('doctor, host', () => {
     })
   })
 
-  it("the doctor's checks of a host ask the driver", async () => {
+  it("the doctor's checks of a host include the driver's probe", async () => {
     const driver = new SimulatedDriver({ maxVms: 2 })
     assert.match((await one(hypervisorCheck(driver))).found, /at most 2 VMs$/)
     const broken = { ...driver, probe: async () => ({ ok: false, problem: 'brew install tart', version: 'none', architectures: [], gpus: 0 }) } // biome-ignore format: one thought
@@ -58,7 +58,7 @@ describe('doctor, host', () => {
     assert.deepEqual([found.result, found.found, found.advice], ['problem', 'none', 'brew install tart'])
   })
 
-  it("the doctor's checks of a host look at the folder of the node", async () => {
+  it("the doctor's checks of a host include the folder of the node", async () => {
     const open = path.join(folder, 'open')
     await fs.mkdir(open)
     await fs.chmod(open, 0o755)
@@ -73,12 +73,12 @@ describe('doctor, host', () => {
     assert.match((await one(spaceCheck(path.join(folder, 'none', 'deeper')))).found, /GiB free for /)
   })
 
-  it("the doctor's checks of a host look at what macOS needs, where a node is set up for it", async () => {
+  it("the doctor's checks of a host include the requirements of macOS if it is configured", async () => {
     assert.equal((await one(macosCheck(async () => undefined))).result, 'ok')
     const missing = { openCore: { file: path.join(folder, 'OpenCore.img'), format: 'raw' } } as const
     const found = await one(macosCheck(async () => missing))
     assert.deepEqual([found.result, found.found], ['problem', `boot disk ${missing.openCore.file} (ENOENT)`])
-    // A file that cannot be used is a finding, not the end of the doctor.
+    // An unusable file is a finding, not a failure of the doctor.
     const refused = await one(
       macosCheck(async () => {
         throw new Error('agent.json: chmod 600')
@@ -87,7 +87,7 @@ describe('doctor, host', () => {
     assert.deepEqual([refused.result, refused.advice], ['problem', 'agent.json: chmod 600'])
   })
 
-  it("the doctor's checks of a host know whether a Mac falls asleep", async () => {
+  it("the doctor's checks of a host report whether a Mac sleeps", async () => {
     const said = (minutes: number) => async () =>
       `System-wide power settings:\n sleep                ${minutes} (sleep prevented)\n`
     assert.equal((await one(sleepCheck(said(0)))).result, 'ok')
@@ -95,7 +95,7 @@ describe('doctor, host', () => {
     assert.deepEqual([asleep.result, asleep.found], ['warning', 'after 10 minutes'])
   })
 
-  it("the doctor's checks of a host know what a Mac can run, and what to do where it cannot", async () => {
+  it("the doctor's checks of a host report whether a Mac can run VMs, and what to do otherwise", async () => {
     const mac = { platform: 'darwin', arch: 'arm64' }
     const says =
       (version: string, support = '1'): RunTool =>
@@ -118,7 +118,7 @@ describe('doctor, host', () => {
     }
   })
 
-  it("the doctor's checks of a host know whether guests can be sealed off by Softnet, which has to be root", async () => {
+  it("the doctor's checks of a host report whether Softnet, which has to be root, can isolate guests", async () => {
     const file = (mode: number, uid: number) => async () => ({ path: '/opt/softnet', mode, uid })
     assert.equal((await one(softnetCheck(file(0o104755, 0)))).result, 'ok')
     assert.match((await one(softnetCheck(async () => undefined))).advice ?? '', /brew reinstall openai\/tools\/tart/)
@@ -126,7 +126,7 @@ describe('doctor, host', () => {
       assert.match((await one(softnetCheck(look))).advice ?? '', /sudo chown root \/opt\/softnet && sudo chmod u\+s/)
   })
 
-  it("the doctor's checks of a host come to a result on every host", async () => {
+  it("the doctor's checks of a host have a result on every host", async () => {
     for (const check of [virtualisationCheck, firmwareCheck, portsCheck, sizeCheck, limitsCheck]) {
       const { result, found, advice } = await one(check)
       assert.ok(found.length > 0)
@@ -137,7 +137,7 @@ describe('doctor, host', () => {
 })
 
 describe('doctor, service', () => {
-  /** A service that answers with this version, and whose clock is so many seconds ahead of ours. */
+  /** A service of this version, whose clock is ahead by some seconds. */
   async function serving(version: string | undefined, aheadSeconds = 0) {
     const server = http.createServer((_, response) => {
       response.sendDate = false
@@ -156,13 +156,13 @@ describe('doctor, service', () => {
     }
   }
 
-  it("the doctor's checks of the service say that it is reached, and that clocks agree", async () => {
+  it("the doctor's checks of the service report that it can be reached and that clocks agree", async () => {
     const [service, clock] = await serving('3.1.2')
     assert.match(service?.found ?? '', /^http:\/\/127\.0\.0\.1:\d+: version 3\.1\.2, \d+ ms$/)
     assert.deepEqual([service?.result, clock?.result], ['ok', 'ok'])
   })
 
-  it("the doctor's checks of the service warn of a clock that is off, and call it a problem where tokens would be refused", async () => {
+  it("the doctor's checks of the service warn of a wrong clock; it is a problem if tokens would be refused", async () => {
     const [, behind] = await serving('3.1.0', 30)
     assert.deepEqual([behind?.result, /behind/.test(behind?.found ?? '')], ['warning', true])
     const [, ahead] = await serving('3.1.0', -3_600)
@@ -170,19 +170,19 @@ describe('doctor, service', () => {
     assert.match(ahead?.advice ?? '', /NTP/)
   })
 
-  it("the doctor's checks of the service name versions that do not fit, what is no svc3, and what does not answer", async () => {
+  it("the doctor's checks of the service report incompatible versions, other programs and missing answers", async () => {
     assert.equal((await serving('4.0.0'))[0]?.result, 'warning')
     const [foreign, clock] = await serving(undefined)
     assert.deepEqual([foreign?.result, foreign?.found], ['problem', 'not a svc3 server (status 200)'])
     assert.equal(clock?.result, 'warning')
-    // Nobody can listen on port 0.
+    // No program can listen on port 0.
     const [silent] = await examine(serverChecks(['http://127.0.0.1:0'], undefined, '3.1.0'), signal)
     assert.equal(silent?.result, 'problem')
     const [none] = await examine(serverChecks([], undefined, '3.1.0'), signal)
     assert.match(none?.advice ?? '', /--api-url/)
   })
 
-  it("the doctor's checks of the service tell whether a proxy passes WebSockets, for which no token is needed", async () => {
+  it("the doctor's checks of the service report whether a proxy passes WebSockets, without a token", async () => {
     await using service = await startService()
     const url = await service.listen()
     const look = async (at: string, as = '3.0.0') => (await examine(serverChecks([at], undefined, as), signal))[2]

@@ -1,5 +1,5 @@
-// Looks at a host as a node: each check says what it found and what to do about it. Nothing is changed, nothing thrown:
-// a check that cannot be made is a finding, too.
+// Checks whether a host can be a node. Each check reports what it found and what to do, and changes nothing. A check that
+// throws is reported as a problem.
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
@@ -8,6 +8,7 @@ import { type Accelerator, acceleratorFor, hostArchitecture } from '../../driver
 import { findUefi } from '../../drivers/qemu/firmware.ts'
 import type { MacosSettings } from '../../drivers/qemu/macos.ts'
 import { readFileIfPresent } from '../../platform/files.ts'
+import { succeeds } from '../../platform/succeeds.ts'
 import { sizeText } from '../../rules/sizes.ts'
 import { listeners } from '../host/listening-ports.ts'
 
@@ -68,7 +69,6 @@ export const hypervisorCheck = (driver: Driver): Check => ({
 
 const accelerated: Readonly<Record<Accelerator, string | undefined>> = { kvm: 'KVM', hvf: 'HVF', tcg: undefined }
 
-/** Only for QEMU: tart has no other way. */
 export const virtualisationCheck: Check = {
   check: 'virtualisation',
   async look() {
@@ -101,7 +101,7 @@ export const firmwareCheck: Check = {
   },
 }
 
-/** Where none is set up: fine, unless macOS images for Intel are to run here. */
+/** Most nodes do not run macOS images for Intel, so missing settings are no problem. */
 export const macosCheck = (settings: () => Promise<MacosSettings | undefined>): Check => ({
   check: 'macos on intel',
   async look() {
@@ -127,7 +127,7 @@ export const macosCheck = (settings: () => Promise<MacosSettings | undefined>): 
   },
 })
 
-/** Where VMs' ports begin. */
+/** The first ports that VMs get. */
 const firstPorts = { ssh: 8_822, vnc: 5_999, 'screen sharing': 5_900 }
 const span = 100
 
@@ -158,8 +158,7 @@ export const spaceCheck = (dataDir: string): Check => ({
 })
 
 async function existing(folder: string): Promise<string> {
-  for (let at = path.resolve(folder); ; at = path.dirname(at))
-    if (await fs.access(at).then(() => true, () => false)) return at // biome-ignore format: one thought
+  for (let at = path.resolve(folder); ; at = path.dirname(at)) if (await succeeds(fs.access(at))) return at
 }
 
 export const folderCheck = (dataDir: string): Check => ({
@@ -187,7 +186,7 @@ export const sizeCheck: Check = {
   },
 }
 
-const fewestFiles = 4_096
+const minFiles = 4_096
 
 export const limitsCheck: Check = {
   check: 'limits',
@@ -200,8 +199,7 @@ export const limitsCheck: Check = {
     }
     const [files, processes] = [of('Max open files'), of('Max processes')]
     const found = `${files} open files, ${Number.isFinite(processes) ? processes : 'any number of'} processes`
-    if (files < fewestFiles)
-      return warning(found, `Raise the limit of open files to ${fewestFiles} or more (ulimit -n)`)
+    if (files < minFiles) return warning(found, `Raise the limit of open files to ${minFiles} or more (ulimit -n)`)
     return processes < 1_024 ? warning(found, 'Raise the limit of processes to 1024 or more (ulimit -u)') : ok(found)
   },
 }

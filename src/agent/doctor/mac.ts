@@ -1,12 +1,12 @@
-// What is looked at on a Mac only: whether it can run VMs, whether it stays awake, and whether guests can be sealed off. What
-// the programs of macOS say is passed in, so that each answer can be tested anywhere.
+// Checks of a Mac: whether it can run VMs, stays awake and can isolate guests. The output of macOS's programs is passed in,
+// so that the checks can be tested on any host.
 import type { Check, Finding } from './doctor.ts'
 
-/** What a program printed. */
+/** Runs a program and returns its output. */
 export type RunTool = (program: string, ...words: string[]) => Promise<string>
 
-const leastMacos = 13
-/** From here on VMs can be suspended, which is how a running one is saved. */
+const minMacos = 13
+/** The first version that can suspend VMs, which is how a running VM is saved. */
 const suspendingMacos = 14
 
 interface Host {
@@ -14,7 +14,6 @@ interface Host {
   readonly arch: string
 }
 
-/** tart has no other way than Apple's framework. */
 export const macCheck = (ask: RunTool, { platform, arch }: Host): Check => ({
   check: 'virtualisation',
   async look(): Promise<Finding> {
@@ -34,8 +33,8 @@ export const macCheck = (ask: RunTool, { platform, arch }: Host): Check => ({
         found: `macOS ${version}, none`,
         advice: 'Use a physical Mac; this macOS is a VM',
       }
-    if (!(major >= leastMacos))
-      return { result: 'problem', found, advice: `Update this Mac to macOS ${leastMacos} or newer` }
+    if (!(major >= minMacos))
+      return { result: 'problem', found, advice: `Update this Mac to macOS ${minMacos} or newer` }
     if (major < suspendingMacos)
       return {
         result: 'warning',
@@ -46,7 +45,7 @@ export const macCheck = (ask: RunTool, { platform, arch }: Host): Check => ({
   },
 })
 
-/** A Mac that falls asleep takes its VMs with it. */
+/** When a Mac sleeps, its VMs stop, too. */
 export const sleepCheck = (ask: RunTool): Check => ({
   check: 'sleep',
   async look(): Promise<Finding> {
@@ -57,7 +56,7 @@ export const sleepCheck = (ask: RunTool): Check => ({
   },
 })
 
-/** Softnet asks for root at every start, which nobody can answer for a service, unless its file says so. */
+/** Softnet needs root. Without the set-user-id bit it asks for a password at every start, which a service cannot answer. */
 export const softnetCheck = (
   find: () => Promise<{ readonly path: string; readonly mode: number; readonly uid: number } | undefined>,
 ): Check => ({

@@ -1,5 +1,4 @@
-// What a host finds of the service: whether it is reached, whether versions fit, whether the two clocks agree, and whether
-// WebSockets get there.
+// Checks of the service: whether it can be reached, whether versions and clocks agree, and whether WebSockets are passed.
 import { ApiError } from '../../api/errors.ts'
 import { connectAgent, upgradeHeader } from '../../api/nodes/agent-connection.ts'
 import { getClusterInfo } from '../../api/service/service.ts'
@@ -13,19 +12,19 @@ import { notOpened, advice as passAdvice } from '../link/not-opened.ts'
 import type { Check, Finding } from './doctor.ts'
 
 const timeoutMs = 10_000
-const largestAnswer = 1_048_576
-/** Tokens are judged with so much patience. */
+const maxAnswerBytes = 1_048_576
+/** Servers refuse tokens of nodes whose clock differs by more. */
 const refusedSeconds = 60
-const oddSeconds = 5
+const warnedSeconds = 5
 
 interface Answer {
   readonly version: string
-  /** Of the server's clock against ours; undefined where it does not say. */
+  /** How far the server's clock is ahead of this host's. Undefined if the server did not send the time. */
   readonly aheadSeconds: number | undefined
   readonly roundTripMs: number
 }
 
-/** For each address: reaching it and its clock, by one request, and whether a WebSocket gets there, by another. */
+/** For each address, one request for the checks of the service and the clock, and one for a WebSocket. */
 export function serverChecks(apiUrls: readonly string[], trust: Trust | undefined, version: string): readonly Check[] {
   if (apiUrls.length === 0)
     return [
@@ -39,10 +38,10 @@ export function serverChecks(apiUrls: readonly string[], trust: Trust | undefine
       },
     ]
   return apiUrls.flatMap((apiUrl) => {
-    let asked: Promise<Answer> | undefined
+    let answer: Promise<Answer> | undefined
     const ask = (signal: AbortSignal): Promise<Answer> => {
-      asked ??= askServer(apiUrl, trust, signal)
-      return asked
+      answer ??= askServer(apiUrl, trust, signal)
+      return answer
     }
     return [
       { check: 'service', look: (signal) => reached(apiUrl, version, ask(signal)) },
@@ -65,9 +64,9 @@ async function askServer(apiUrl: string, trust: Trust | undefined, signal: Abort
     fresh: false,
   })
   const roundTripMs = performance.now() - startMs
-  const text = await response.text(largestAnswer)
+  const text = await response.text(maxAnswerBytes)
   const date = Date.parse(response.header('date') ?? '')
-  // The header has whole seconds, cut off: half of one is the best guess.
+  // The header has whole seconds, rounded down: half a second is added on average.
   const aheadSeconds = Number.isNaN(date) ? undefined : (date + 500 - (before + roundTripMs / 2)) / 1_000
   return { version: versionIn(response.status, text), aheadSeconds, roundTripMs }
 }
@@ -77,7 +76,7 @@ function versionIn(status: number, text: string): string {
     const { version } = JSON.parse(text) as { version?: unknown }
     if (status === 200 && typeof version === 'string') return version
   } catch {
-    // Not ours.
+    // Not a server of svc3.
   }
   throw new Error(`not a svc3 server (status ${status})`)
 }
@@ -98,22 +97,22 @@ async function clock(answer: Promise<Answer>): Promise<Finding> {
   const { aheadSeconds, roundTripMs } = await answer.catch(() => ({ aheadSeconds: undefined, roundTripMs: 0 }))
   if (aheadSeconds === undefined)
     return { result: 'warning', found: 'unknown', advice: 'The server did not send the time' }
-  // It looked at its clock at some moment between question and answer: so much is not known.
+  // The server read its clock at any moment between request and answer, which limits the precision.
   const off = Math.max(0, Math.abs(aheadSeconds) - 0.5 - roundTripMs / 2_000)
   const found =
     off < 1 ? 'in sync with the server' : `${off.toFixed(1)} s ${aheadSeconds > 0 ? 'behind' : 'ahead of'} the server`
-  if (off < oddSeconds) return { result: 'ok', found }
+  if (off < warnedSeconds) return { result: 'ok', found }
   const advice = 'Set the time of both by NTP (timedatectl set-ntp true; on macOS: sntp -sS time.apple.com)'
   return { result: off < refusedSeconds ? 'warning' : 'problem', found, advice }
 }
 
-/** Without a token: the server refuses it, and says whether the Upgrade arrived. */
+/** Sent without a token: the server refuses the request, and its answer shows whether the Upgrade arrived. */
 async function websocket(
   { apiUrl, trust, version }: { readonly apiUrl: string; readonly trust: Trust | undefined; readonly version: string },
   answer: Promise<Answer>,
   signal: AbortSignal,
 ): Promise<Finding> {
-  // What keeps all requests away is said already.
+  // The check of the service has reported it.
   const server = await answer.catch(() => undefined)
   if (!server) return { result: 'warning', found: 'unknown', advice: 'The server did not answer' }
   let isReceived = false
@@ -131,7 +130,7 @@ async function websocket(
     if (error instanceof ConnectionError && !error.isTransient)
       return { result: 'problem', found: error.message, advice: error.hint }
     const isOurs = error instanceof ApiError && error.options.foreignStatus === undefined
-    // One of another version may not say what arrived.
+    // A server of another version may not send that header.
     if (isOurs && server.version === version)
       return { result: 'problem', found: `The proxy in front of ${apiUrl} removes the Upgrade`, advice: passAdvice }
     const found = isOurs ? 'The server did not receive it, or is older than 3.0.0-alpha.29' : reasonOf(error)

@@ -1,4 +1,4 @@
-// What a node says about itself.
+// The report of a node.
 import assert from 'node:assert/strict'
 import dns from 'node:dns'
 import os from 'node:os'
@@ -17,7 +17,7 @@ function report(options: CapacityOptions, probed: Partial<Probe> = {}) {
 }
 
 describe('report of a node', () => {
-  it('the report of a node is what was found, or what the operator says', async () => {
+  it('the report of a node has detected values, or those of the operator', async () => {
     const found = await report({})
     assert.equal(found.architecture, 'amd64')
     assert.equal(found.cpu, os.availableParallelism())
@@ -27,7 +27,7 @@ describe('report of a node', () => {
     assert.deepEqual([said.ip, said.cpu, said.memoryMiB, said.maxVms], ['10.0.0.7', 3, 100, 2])
   })
 
-  it('the report of a node says whether macOS runs on it, for the architecture that it has', async () => {
+  it('the report of a node says whether macOS runs on its architecture', async () => {
     const noMacos = { arm64: 'only on Macs', amd64: 'not set up' }
     const said = async (options: CapacityOptions, probed: Partial<Probe>) => {
       const { noMacos: why, maxMacosVms } = await report(options, { architectures: ['amd64', 'arm64'], ...probed })
@@ -39,7 +39,7 @@ describe('report of a node', () => {
     assert.deepEqual(await said({ architecture: 'arm64' }, { maxMacosVms: 2 }), [undefined, 2])
   })
 
-  it('the report of a node says what is wrong', async () => {
+  it('the report of a node has its problem', async () => {
     assert.equal((await report({}, { ok: false, problem: 'install qemu' })).problem, 'install qemu')
     assert.match(
       (await report({ architecture: 'arm64' })).problem ?? '',
@@ -47,7 +47,7 @@ describe('report of a node', () => {
     )
   })
 
-  it('a hypervisor that does not work is logged by the agent once, not with every report of the node', async () => {
+  it('a hypervisor that does not work is logged once, not with every report', async () => {
     const logged: string[] = []
     const log = createLog('warn', (line) => logged.push(JSON.parse(line).problem))
     const broken: Probe = { ...probe, ok: false, problem: 'tart not found' }
@@ -59,7 +59,7 @@ describe('report of a node', () => {
     assert.deepEqual(logged, ['tart not found'])
   })
 
-  it('the report of a node never has the address 0.0.0.0, also when the name of its server is not found', async (test) => {
+  it('the report of a node never has the address 0.0.0.0, even if the name of its server cannot be resolved', async (test) => {
     test.mock.method(dns, 'lookup', (...given: unknown[]) =>
       process.nextTick(given.at(-1) as () => void, Object.assign(new Error('not found'), { code: 'EAI_AGAIN' })),
     )
@@ -72,7 +72,7 @@ describe('report of a node', () => {
     )
   })
 
-  it('the report of a node has an IPv4 address, also when the server is reached by IPv6', () => {
+  it('the report of a node has an IPv4 address, even if the server is reached by IPv6', () => {
     const own = (family: 'IPv4' | 'IPv6', address: string, internal = false) =>
       ({ family, address, internal, netmask: '', mac: '', cidr: null, scopeid: 0 }) as os.NetworkInterfaceInfo
     const six = [own('IPv4', '127.0.0.1', true), own('IPv6', '2001:db8::7')]
@@ -82,7 +82,7 @@ describe('report of a node', () => {
     assert.throws(() => addressFor('2001:db8::7', { eth0: six }), NoAddress)
   })
 
-  it('the report of a node has the address by which the server is reached', async () => {
+  it('the report of a node has the address that reaches the server', async () => {
     assert.equal(await ownAddress('http://127.0.0.1:8080'), '127.0.0.1')
     assert.equal(await ownAddress('http://[::1]:8080'), '127.0.0.1')
     assert.match(await ownAddress('https://no-such-host.invalid'), /^\d+\.\d+\.\d+\.\d+$/)

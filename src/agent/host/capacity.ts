@@ -1,4 +1,4 @@
-// What this node is and has: what it reports to the server.
+// The report of this node to the server: its architecture, capacity, driver and ports in use.
 import dgram from 'node:dgram'
 import fs from 'node:fs/promises'
 import net from 'node:net'
@@ -9,7 +9,7 @@ import type { Driver, Probe } from '../../drivers/driver.ts'
 import type { Log } from '../../platform/log.ts'
 import { busyPorts, listeners } from './listening-ports.ts'
 
-/** What the operator says in place of what is found. */
+/** Settings of the operator that replace what is detected. */
 export interface CapacityOptions {
   readonly architecture?: Architecture | undefined
   readonly ip?: string | undefined
@@ -24,30 +24,29 @@ interface CapacityInput {
   readonly version: string
   readonly folder: string
   readonly log: Pick<Log, 'warn'>
-  /** Where the server is, by which the node's own address is found. */
+  /** The server, by whose address the node determines its own. */
   readonly apiUrl: string
   readonly images: readonly string[]
-  /** Copies of images, what they may take, and where they are served to other nodes. */
   readonly cache: Pick<NodeReport, 'cache' | 'imageSpace' | 'peerPort'>
   readonly ownPorts: ReadonlySet<number>
 }
 
 const probeEveryMs = 30_000
 const mib = 2 ** 20
-/** The rest is for the host itself. */
+/** The rest is left to the host. */
 const memoryShare = 0.9
 
 type Fixed = 'options' | 'driver' | 'version' | 'folder' | 'log'
 
 interface Capacity {
   report(input: Omit<CapacityInput, Fixed>): Promise<NodeReport>
-  /** The connection to the server is new: the node's address may have changed. */
+  /** Forgets the node's address, which may have changed with the connection. */
   moved(): void
 }
 
 export function createCapacity(fixed: Pick<CapacityInput, Fixed>): Capacity {
   const { options, driver, version, folder, log } = fixed
-  let said: string | undefined
+  let loggedProblem: string | undefined
   let probed: { readonly atMs: number; readonly probe: Probe } | undefined
   const addresses = new Map<string, Promise<string>>()
 
@@ -70,9 +69,9 @@ export function createCapacity(fixed: Pick<CapacityInput, Fixed>): Capacity {
       const { ok, problem, version: driverVersion, architectures, gpus, maxVms: driverLimit, maxMacosVms } = found
       const architecture = options.architecture ?? chooseArchitecture(architectures)
       const trouble = ok ? mismatch(architecture, architectures) : (problem ?? 'The hypervisor does not work')
-      if (trouble !== undefined && trouble !== said)
+      if (trouble !== undefined && trouble !== loggedProblem)
         log.warn('this node cannot run VMs', { kind: driver.name, problem: trouble })
-      said = trouble
+      loggedProblem = trouble
       const ip = await addressTowards(apiUrl)
       const maxVms = smallest(options.maxVms, driverLimit)
       const noMacos = found.noMacos?.[architecture]
@@ -102,7 +101,7 @@ export function createCapacity(fixed: Pick<CapacityInput, Fixed>): Capacity {
 
 const hostArchitectures: Readonly<Record<string, Architecture>> = { arm64: 'arm64', x64: 'amd64' }
 
-/** The host's own, on which VMs are fast, when the hypervisor has it. */
+/** The host's architecture, on which VMs are fast, if the hypervisor has it. */
 function chooseArchitecture(known: readonly Architecture[]): Architecture {
   const own = hostArchitectures[process.arch]
   return (own && known.includes(own) ? own : known[0]) ?? own ?? 'amd64'
@@ -121,7 +120,7 @@ async function freeGb(folder: string): Promise<number> {
   return Math.floor((bavail * bsize) / 2 ** 30)
 }
 
-/** The address of the interface by which the server is reached. Nothing is sent: connecting UDP only asks for the route. */
+/** The address of the interface that reaches the server. Nothing is sent: connecting a UDP socket only looks up the route. */
 export async function ownAddress(apiUrl: string): Promise<string> {
   const { hostname, port, protocol } = new URL(apiUrl)
   const host = hostname.replace(/^\[|\]$/g, '')
@@ -129,7 +128,7 @@ export async function ownAddress(apiUrl: string): Promise<string> {
   try {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     socket.once('error', reject)
-    // Also called when there is no such host, with the error.
+    // Also called with an error if the name of the host cannot be resolved.
     const connected = (error?: Error): void => (error ? reject(error) : resolve())
     socket.connect(Number(port) || (protocol === 'https:' ? 443 : 80), host, connected)
     await promise
@@ -142,18 +141,16 @@ export async function ownAddress(apiUrl: string): Promise<string> {
   }
 }
 
-/** Thrown when nothing can be guessed. */
 export class NoAddress extends Error {
   override readonly name = 'NoAddress'
 }
 
 type Interfaces = ReturnType<typeof os.networkInterfaces>
 
-/** Ports of VMs are forwarded on IPv4: of a host that reaches its server by IPv6, another address is taken. */
+/** Ports of VMs are forwarded on IPv4, so a host that reaches its server by IPv6 reports another address. */
 export function addressFor(address: string, interfaces: Interfaces = os.networkInterfaces()): string {
   const mapped = address.replace(/^::ffff:(?=\d+\.)/i, '')
   if (net.isIPv4(mapped)) return mapped
-  // A server on this machine.
   if (address === '::1') return '127.0.0.1'
   const found = firstAddress(interfaces)
   if (found !== undefined) return found

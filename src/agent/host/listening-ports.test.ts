@@ -1,4 +1,4 @@
-// Which ports others listen on, from tables as Linux and macOS write them and from this host.
+// Ports in use, from tables of Linux and macOS and from this host.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import net from 'node:net'
@@ -28,7 +28,7 @@ udp4       0      0  *.5353                 *.*
 describe('listening ports', () => {
   const all = [...parseListeners(tcp), ...parseListeners(tcp6)]
 
-  it('listening ports are read with their addresses, connections left out', () =>
+  it('listening ports are read with their addresses, without connections', () =>
     assert.deepEqual(all, [
       { address: '127.0.0.1', port: 8080 },
       { address: '0.0.0.0', port: 22 },
@@ -45,13 +45,13 @@ describe('listening ports', () => {
       { address: 'fe80::1%lo0', port: 8021 },
     ]))
 
-  it('listening ports are busy on the address that they are bound to, or on all, but not when they are ours or below 1024', () => {
+  it('listening ports are busy on their address or on all addresses, except those of this node and those below 1024', () => {
     assert.deepEqual(busyPorts(all, '10.0.0.7', new Set()), [8800, 8888, 8889])
     assert.deepEqual(busyPorts(all, '127.0.0.1', new Set([8800])), [8080, 8888])
     assert.deepEqual(busyPorts(all, '0.0.0.0', new Set()), [8080, 8800, 8888, 8889])
   })
 
-  it('listening ports are busy where slots of the address wait, too: a claim moves them to it', () => {
+  it('ports on the waiting address of slots are busy, too, because a claim moves them', () => {
     const slot = { address: '127.83.0.7', port: 8_822 }
     assert.deepEqual(busyPorts([slot], '10.0.0.7', new Set()), [8_822])
     assert.deepEqual(busyPorts([slot], '10.0.0.7', new Set([8_822])), [], 'one of our own')

@@ -1,5 +1,5 @@
-// The TCP ports that programs of this host listen on: from /proc, and on macOS, which lets one program take a port of one
-// address from another that has it on all of them, from netstat.
+// The TCP ports that programs of this host listen on, from /proc or netstat. On macOS they have to be known, because a
+// program can listen on a port of one address although another has that port on all addresses.
 import { exec } from '../../platform/exec.ts'
 import { readFileIfPresent } from '../../platform/files.ts'
 import { waitingAddress } from '../../rules/ports.ts'
@@ -12,14 +12,14 @@ interface Listener {
 const firstPort = 1_024
 const listening = '0A'
 const any = new Set(['0.0.0.0', '::'])
-/** Several agents of one process share one look. */
-const keptMs = 2_000
+/** Several agents of one process share one list. */
+const cachedMs = 2_000
 const netstatMs = 10_000
 let last: { readonly atMs: number; readonly listeners: Promise<readonly Listener[]> } | undefined
 
 export function listeners(): Promise<readonly Listener[]> {
   const atMs = performance.now()
-  if (!last || atMs - last.atMs > keptMs) last = { atMs, listeners: read() }
+  if (!last || atMs - last.atMs > cachedMs) last = { atMs, listeners: read() }
   return last.listeners
 }
 
@@ -52,7 +52,7 @@ export function parseNetstat(text: string): Listener[] {
   return found
 }
 
-/** Only little-endian machines run svc3. Of IPv6 addresses only the forms that concern IPv4 are told apart. */
+/** For little-endian machines, which all are. IPv6 addresses are returned as they are, except those that concern IPv4. */
 function addressOf(hex: string): string {
   if (hex.length === 8) return ipv4Of(hex)
   if (/^0+$/.test(hex)) return '::'
@@ -65,7 +65,10 @@ const ipv4Of = (hex: string): string =>
     .map((pair) => Number.parseInt(pair, 16))
     .join('.')
 
-/** The ports that cannot be bound on an address, or where its slots wait, which are moved there. Without those in `own`. */
+/**
+ * Ports that cannot be bound on an address, or on the address on which its slots wait, because a claim moves their ports.
+ * `own` are the ports of this node's VMs.
+ */
 export function busyPorts(all: readonly Listener[], ip: string, own: ReadonlySet<number>): number[] {
   const concerned = new Set([ip, waitingAddress(ip), ...any])
   const ports = all

@@ -1,27 +1,27 @@
-// Where servers of the cluster are: what this host was given at its start, and what a server has sent since. When one
-// does not answer, nodes go on in an order that is each node's own, so that not all of them come to the same server.
+// Addresses of the cluster's servers: those that the agent was started with, and those that servers have sent since. If a
+// server does not answer, each node continues in another order, so that the nodes are spread over the servers.
 import { createHash } from 'node:crypto'
 import { isLoopback } from '../../rules/addresses.ts'
 
 export interface Addresses {
   readonly all: readonly string[]
-  /** What a server says about itself and the others. Says whether anything changed. */
+  /** Takes the addresses that the server at `current` has sent. Returns whether they changed. */
   learn(current: string, urls: readonly string[]): boolean
-  /** The one after this; itself when there is no other. */
+  /** The next address; the same one if there is no other. */
   after(url: string): string
 }
 
 const maxLearned = 32
 
-export function createAddresses(given: readonly string[], node: string): Addresses {
+export function createAddresses(configured: readonly string[], node: string): Addresses {
   let learned: readonly string[] = []
-  const placeOf = (url: string): string => createHash('sha256').update(`${node}\n${url}`).digest('hex')
+  const rankOf = (url: string): string => createHash('sha256').update(`${node}\n${url}`).digest('hex')
   const ordered = (): string[] =>
-    [...new Set([...given, ...learned])].toSorted((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1))
+    [...new Set([...configured, ...learned])].toSorted((one, other) => (rankOf(one) < rankOf(other) ? -1 : 1))
 
   return {
     get all() {
-      return [...new Set([...given, ...learned])]
+      return [...new Set([...configured, ...learned])]
     },
     learn(current, urls) {
       const next = urls
@@ -39,7 +39,7 @@ export function createAddresses(given: readonly string[], node: string): Address
   }
 }
 
-/** Never from https to http, and not to the loopback of another machine. */
+/** Refuses a change from https to http, and loopback addresses of another machine. */
 function isUsable(url: string, current: string): boolean {
   if (!URL.canParse(url)) return false
   const [next, now] = [new URL(url), new URL(current)]

@@ -1,9 +1,9 @@
-// Reports to the server how the node is: at once when asked to, and with every beat.
+// Reports the state of the node to the server at regular intervals, and at once after a change.
 
 interface Heartbeat {
-  /** Something changed: report it now. */
+  /** Reports now, because something changed. */
   nudge(): void
-  /** The server says how often. */
+  /** Sets the interval, as the server requests. */
   every(seconds: number): void
   readonly everyMs: number
   stop(): Promise<void>
@@ -12,51 +12,51 @@ interface Heartbeat {
 interface HeartbeatOptions {
   readonly firstSeconds: number
   beat(signal: AbortSignal): Promise<void>
-  /** Called as often, also while a beat that nobody answers is still under way. */
-  look?(): void
+  /** Called at the same interval, also while a beat waits for its answer. */
+  check?(): void
   failed(error: unknown): void
 }
 
-/** Shorter ones would be a load, longer ones a node that nobody misses. */
+/** In seconds. Shorter intervals would load the server; with longer ones it would notice a lost node too late. */
 const bounds = { min: 1, max: 300 } as const
 
-export function startHeartbeat({ firstSeconds, beat, look, failed }: HeartbeatOptions): Heartbeat {
+export function startHeartbeat({ firstSeconds, beat, check, failed }: HeartbeatOptions): Heartbeat {
   const stopping = new AbortController()
   let everyMs = firstSeconds * 1000
   let timer: NodeJS.Timeout | undefined
-  let looking: NodeJS.Timeout | undefined
+  let checking: NodeJS.Timeout | undefined
   let beating: Promise<void> | undefined
-  let isAskedAgain = false
+  let isNudged = false
 
   const run = (): void => {
     clearTimeout(timer)
     if (stopping.signal.aborted) return
     if (beating) {
-      isAskedAgain = true
+      isNudged = true
       return
     }
-    isAskedAgain = false
+    isNudged = false
     beating = beat(stopping.signal)
       .catch((error: unknown) => {
         if (!stopping.signal.aborted) failed(error)
       })
       .finally(() => {
         beating = undefined
-        if (isAskedAgain) run()
+        if (isNudged) run()
         else arm()
       })
   }
   const arm = (): void => {
     clearTimeout(timer)
-    // Nodes that started together do not beat together.
+    // A random part, so that nodes that started together do not report together.
     if (!stopping.signal.aborted) timer = setTimeout(run, everyMs * (0.9 + Math.random() * 0.1))
   }
 
   const watch = (): void => {
-    clearTimeout(looking)
-    if (!look || stopping.signal.aborted) return
-    looking = setTimeout(() => {
-      look()
+    clearTimeout(checking)
+    if (!check || stopping.signal.aborted) return
+    checking = setTimeout(() => {
+      check()
       watch()
     }, everyMs)
   }
@@ -66,9 +66,9 @@ export function startHeartbeat({ firstSeconds, beat, look, failed }: HeartbeatOp
   return {
     nudge: run,
     every(seconds) {
-      const askedMs = Math.min(Math.max(seconds, bounds.min), bounds.max) * 1000
-      if (askedMs === everyMs) return
-      everyMs = askedMs
+      const requestedMs = Math.min(Math.max(seconds, bounds.min), bounds.max) * 1000
+      if (requestedMs === everyMs) return
+      everyMs = requestedMs
       watch()
       if (!beating) arm()
     },
@@ -78,7 +78,7 @@ export function startHeartbeat({ firstSeconds, beat, look, failed }: HeartbeatOp
     async stop() {
       stopping.abort()
       clearTimeout(timer)
-      clearTimeout(looking)
+      clearTimeout(checking)
       await beating
     },
   }

@@ -1,5 +1,5 @@
-// A node's key is replaced by another one that the first vouches for; whatever is lost meanwhile, the node gets on. Tokens
-// come with a certificate for the key, which itself is never sent.
+// A node replaces its key, authenticated by the old one, whatever messages are lost. Tokens come with a certificate for
+// the key, which is never sent.
 import assert from 'node:assert/strict'
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -16,13 +16,13 @@ import type { NodeCredentials } from './peer-tls.ts'
 let service: TestService
 let folder: string
 let identity: NodeIdentity
-/** What happens to the answer of a call, by the operation's id. */
+/** Which part of a call is lost, by the operation's id. */
 let lose: Readonly<Record<string, 'request' | 'answer'>>
-/** All that the agent said. */
+/** All bodies that the agent sent. */
 const sent: string[] = []
 const { signal } = new AbortController()
 
-/** The service, without a network between. */
+/** A stand-in for the service that is called directly. */
 const client = {
   baseUrl: 'http://service',
   call: async (
@@ -40,7 +40,7 @@ const client = {
 
 before(async () => {
   service = await startService()
-  // Signatures are of now, by the clock of the host.
+  // The time in signatures is the host's.
   service.clock.nowMs = Date.now()
 })
 after(() => service[Symbol.asyncDispose]())
@@ -59,7 +59,7 @@ afterEach(async () => {
 
 const file = async () => JSON.parse(await fs.readFile(path.join(folder, 'node.json'), 'utf8'))
 const node = () => service.services.collections.nodes.get('', 'node-1')?.value
-/** As whoever has a copy of the file. */
+/** An identity with the keys of the given file. */
 const copied = async (): Promise<NodeIdentity> => {
   const copy = await fs.mkdtemp(path.join(folder, 'copy-'))
   await fs.copyFile(path.join(folder, 'node.json'), path.join(copy, 'node.json'))
@@ -67,7 +67,7 @@ const copied = async (): Promise<NodeIdentity> => {
 }
 
 describe("node's key", () => {
-  it("a node's key is replaced, and the old one is refused; the node stays", async () => {
+  it("a node's key is replaced and the old one refused; the node keeps its uid", async () => {
     const [old, was] = [await copied(), node()]
     await old.issueToken(client, signal)
     await identity.renewKey(client, signal)
@@ -84,7 +84,7 @@ describe("node's key", () => {
   })
 
   for (const lost of ['request', 'answer'] as const)
-    it(`a node's key is one of two when the ${lost} is lost, and the node goes on by whichever it is`, async () => {
+    it(`a node uses whichever of its two keys is valid when the ${lost} is lost`, async () => {
       lose = { replaceNodeKey: lost }
       await assert.rejects(identity.renewKey(client, signal), /lost/)
       lose = {}
@@ -96,7 +96,7 @@ describe("node's key", () => {
       assert.equal((await file()).nextKey, undefined)
     })
 
-  it("a node's key is not replaced by who only has a token, or what was signed for another key", async () => {
+  it("a node's key cannot be replaced with a token alone, or with a signature for another key", async () => {
     const was = node()?.publicKey
     const { name, publicKey } = replaceNodeKey.example.body
     const body = { name: 'node-1', at: new Date().toISOString(), publicKey, signature: 'c2lnbmF0dXJl' }
@@ -119,7 +119,7 @@ describe("node's certificate", () => {
   const nodeKey = () => Buffer.from(node()?.publicKey ?? '', 'base64')
   const keyOf = (certificate: X509Certificate) => certificate.publicKey.export({ type: 'spki', format: 'der' })
 
-  it("a node's certificate comes with every token, for the key that the cluster knows", async () => {
+  it("a node's certificate for its current key comes with every token", async () => {
     assert.equal(identity.credentials, undefined)
     await identity.issueToken(client, signal)
     const first = shown()
@@ -133,7 +133,7 @@ describe("node's certificate", () => {
     assert.ok(fits())
   })
 
-  it("a node's certificate is for the new key where the answer that it was taken got lost", async () => {
+  it("a node's certificate is for the new key if the answer to its replacement was lost", async () => {
     lose = { replaceNodeKey: 'answer' }
     await assert.rejects(identity.renewKey(client, signal), /lost/)
     await identity.issueToken(client, signal)
@@ -141,25 +141,24 @@ describe("node's certificate", () => {
     assert.ok(fits())
   })
 
-  it("a node's certificate is not given to a node that was removed", async () => {
+  it('a removed node gets no certificate', async () => {
     const { nodes } = service.services.collections
     for (const entry of nodes.list()) await nodes.delete(entry)
     await assert.rejects(identity.issueToken(client, signal), /is not a node with that key/)
     assert.equal(identity.credentials, undefined)
   })
 
-  it("a node's certificate that a server cannot give does not cost the node its token, nor the one that it has", async () => {
+  it('a node keeps its certificate and gets a token if a server cannot issue a certificate', async () => {
     await identity.issueToken(client, signal)
     const before = identity.credentials
     const { nodeAuthority } = service.services
     nodeAuthority.certify = async () => undefined
     assert.ok((await identity.issueToken(client, signal)).token)
     assert.equal(identity.credentials, before)
-    // The method of its class again.
     Reflect.deleteProperty(nodeAuthority, 'certify')
   })
 
-  it("a node's certificate is made without the private key: nothing that an agent says holds any of it", async () => {
+  it('an agent never sends its private key or a part of it', async () => {
     sent.length = 0
     const { privateKey } = await file()
     const { token } = await service.services.nodeKeys.issueJoinToken('svc-default', 600, 'once')
@@ -170,7 +169,7 @@ describe("node's certificate", () => {
     const said = sent.join('\n')
     assert.equal(sent.length, 4)
     for (const key of [privateKey, (await file()).privateKey]) {
-      // The last 32 bytes are the key, whatever stands before it.
+      // The key is the last 32 bytes.
       const secret = Buffer.from(key, 'base64').subarray(-32)
       const pem = createPrivateKey({ key: Buffer.from(key, 'base64'), format: 'der', type: 'pkcs8' })
       const forms = [key, secret.toString('base64'), secret.toString('base64url'), secret.toString('hex')]

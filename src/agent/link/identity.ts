@@ -1,5 +1,5 @@
-// Who this node is: an Ed25519 key of its own, made here and never sent, with which it joined the cluster once and gets
-// tokens for an hour since, each with a certificate for that key.
+// The identity of a node: an Ed25519 key that never leaves the node. With it the node joins the cluster once, and then gets
+// tokens that are valid for an hour, each with a certificate for the key.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -13,23 +13,22 @@ import type { NodeCredentials } from './peer-tls.ts'
 
 export interface NodeIdentity {
   readonly name: string
-  /** Given by the cluster; missing until it was joined. */
+  /** Assigned by the cluster when the node joins. */
   readonly uid: string | undefined
-  /** What it shows to other nodes: of the last token, and kept in memory only. Missing until a server gave one. */
+  /** For connections to other nodes. They come with a token and are kept in memory only. */
   readonly credentials: NodeCredentials | undefined
-  /** Takes up the node's place in the cluster. Again with the same key: fine. */
+  /** May be repeated with the same key. */
   join(client: Client, token: string, signal: AbortSignal): Promise<void>
-  /** The node gets another key; the one that it had is refused from then on. */
+  /** Replaces the key. The cluster refuses the old one from then on. */
   renewKey(client: Client, signal: AbortSignal): Promise<void>
-  /** Where servers are, for the next start. */
+  /** Stores the addresses of servers for the next start. */
   remember(apiUrls: readonly string[]): Promise<void>
-  /** For the operations of agents. */
   issueToken(client: Client, signal: AbortSignal): Promise<AgentToken>
 }
 
 export interface AgentToken {
   readonly token: string
-  /** By this machine's monotonic clock, performance.now(): whatever its time of day is set to meanwhile. */
+  /** In terms of performance.now(), because the time of day may be changed. */
   readonly renewAtMs: number
 }
 
@@ -38,13 +37,12 @@ interface NodeFile {
   readonly name: string
   /** PKCS #8 in base64. */
   readonly privateKey: string
-  /** The next one, of which it is not known whether the cluster has taken it. */
+  /** A new key, if it is not known whether the cluster has accepted it. */
   readonly nextKey?: string
   readonly uid?: string
   readonly apiUrl?: string
-  /** All that were known last. */
   readonly apiUrls?: readonly string[]
-  /** By which the servers are known where no authority vouches for them. */
+  /** The fingerprint of the servers' key, for self-signed certificates. */
   readonly pin?: string
 }
 
@@ -54,12 +52,12 @@ export class IdentityError extends Error {
 
 const callTimeoutMs = 15_000
 
-/** The identity in a folder; a new one when there is none. */
+/** Reads the identity in a folder, or creates one. */
 export async function openNodeIdentity(folder: string, wantedName: string, pin?: string): Promise<NodeIdentity> {
   await fs.mkdir(folder, { recursive: true, mode: 0o700 })
   const file = path.join(folder, 'node.json')
   const text = await readFileIfPresent(file)
-  // Written before it is used: a join that was cut off is repeated with the same key.
+  // Written before it is used, so that an interrupted join is repeated with the same key.
   let node = text === undefined ? await makeNode(file, wantedName) : parseNode(text, file)
   if (node.uid === undefined && node.name !== wantedName) node = await keep(file, { ...node, name: wantedName })
   if (node.name !== wantedName)
@@ -97,7 +95,7 @@ export async function openNodeIdentity(folder: string, wantedName: string, pin?:
     },
     async renewKey(client, signal) {
       const nextKey = node.nextKey ?? newKey()
-      // Written before it is sent: whatever is lost then, one of the two is the node's.
+      // Written before it is sent. If the answer is lost, one of the two keys is valid.
       node = await keep(file, { ...node, nextKey })
       const [name, at, publicKey] = [node.name, timestamp(new Date()), publicKeyOf(nextKey)]
       const signature = signed(node.privateKey, `svc3-agent-key\n${name}\n${publicKey}\n${at}`)
@@ -119,7 +117,7 @@ export async function openNodeIdentity(folder: string, wantedName: string, pin?:
   }
 }
 
-/** Of what is left of a token, the first three quarters. A clock that is far off must not make a token for every call. */
+/** Three quarters of the remaining validity, within limits: with a wrong clock, a token must not be issued for every call. */
 const usableMs = (leftMs: number): number => 0.75 * Math.min(Math.max(leftMs, 60_000), 3_600_000)
 
 export const isUnauthorized = (error: unknown): boolean => error instanceof ApiError && error.code === 401
@@ -146,7 +144,7 @@ function parseNode(text: string, file: string): NodeFile {
     const node = JSON.parse(text) as NodeFile
     if (node.version === 1 && typeof node.name === 'string' && typeof node.privateKey === 'string') return node
   } catch {
-    // said below
+    // Reported below.
   }
   throw new IdentityError(`${file} cannot be read as a node's identity; restore it, or remove it and join again`)
 }

@@ -1,5 +1,5 @@
-// An agent and the connection that it keeps: calls go up it while it is there, and none is lost with it; where a proxy passes
-// no WebSocket, the agent says so.
+// The kept connection of an agent: calls use it while it is open and are repeated when it is lost. If a proxy does not pass
+// WebSockets, the agent logs it.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -25,14 +25,14 @@ afterEach(() => rig[Symbol.asyncDispose]())
 const start = async (): Promise<void> => (await rig.launch()).ready
 
 describe('an agent that keeps a connection', () => {
-  it('an agent that keeps a connection reports up it', async () => {
+  it('an agent sends reports on its kept connection', async () => {
     await start()
     assert.equal((await rig.deploy('a')).power, 'running')
     assert.ok(rig.server.requests.includes('GET /connection') && rig.server.requests.includes('POST /vms'))
     assert.equal(rig.server.reportsByHttp, 0)
   })
 
-  it('an agent says so when a message of its server is too long for it', async (t) => {
+  it('an agent ends a connection with a message that is too long, and reports the length', async (t) => {
     const server = new WebSocketServer({ host: '127.0.0.1', port: 0 })
     t.after(() => server.close())
     await once(server, 'listening')
@@ -53,7 +53,7 @@ describe('an agent that keeps a connection', () => {
     await assert.rejects(following, LineTooLong)
   })
 
-  it('a call that is given up while a token is renewed does not end others that wait for the token', async () => {
+  it('a call that is aborted while a token is renewed does not end other calls that wait for the token', async () => {
     const renewed = Promise.withResolvers<void>()
     const url = 'http://127.0.0.1:1'
     const connection = createConnection({
@@ -81,7 +81,7 @@ describe('an agent that keeps a connection', () => {
     assert.deepEqual(await other, { peers: [] })
   })
 
-  it('an agent whose connection is cut in the middle of calls reports again what was not answered, in order', async () => {
+  it('an agent whose connection is cut during calls repeats reports that were not answered, in order', async () => {
     await start()
     const uids = ['a', 'b', 'c']
     for (const uid of uids) await rig.deploy(uid)
@@ -90,7 +90,7 @@ describe('an agent that keeps a connection', () => {
     const heard = rig.server.next('a', ({ power }) => power === 'stopped')
     for (const uid of uids) rig.server.want({ uid, power: 'stopped' })
     await heard
-    // What is left behind is known only to the one that took it.
+    // The server loses what it received before.
     const taken = rig.server.history.slice(before)
     rig.server.history.length = before
     rig.server.vms.clear()
@@ -104,7 +104,7 @@ describe('an agent that keeps a connection', () => {
     }
   })
 
-  it('an agent ends though a call is not answered', async () => {
+  it('an agent stops although a call was not answered', async () => {
     await start()
     rig.server.isMute = true
     await rig.deploy('a')
@@ -120,33 +120,33 @@ describe('an agent behind a proxy', () => {
       /^The proxy in front of (\S+) did not pass a WebSocket \(HTTP 426\)\. Let it pass Upgrade for/,
     ],
     [
-      'has them for forbidden',
+      'forbids WebSockets',
       403,
       /^The proxy in front of (\S+) did not pass a WebSocket \(HTTP 403\)\. Let it pass Upgrade for/,
     ],
     [
-      'asks for a login',
+      'requests a login',
       401,
       /^The proxy in front of (\S+) did not pass a WebSocket \(HTTP 401\)\. Let it pass Upgrade for/,
     ],
     [
-      'takes the Upgrade away',
+      'removes the Upgrade',
       'strip',
       /^The proxy in front of (\S+) did not pass a WebSocket \(HTTP 400\)\. Let it pass Upgrade for/,
     ],
     [
-      'hangs up',
+      'closes the connection',
       'cut',
       /^Cannot reach (\S+): the connection was lost \(\w+\) before a WebSocket was open\. If this repeats: .* Upgrade/,
     ],
   ] as const)
-    it(`an agent behind a proxy that ${what} says so once, tries less and less, and connects when it may`, async () => {
+    it(`an agent behind a proxy that ${what} logs it once, backs off, and connects when it can`, async () => {
       await using proxy = await startHttpProxy(rig.server.apiUrl, manner)
       const { log, lines } = readableLog()
       const agent = await rig.launch({ apiUrls: [proxy.url], log })
       await eventually(() => assert.ok(proxy.askedMs.length >= 4))
       const waits = proxy.askedMs.slice(1, 4).map((ms, index) => ms - (proxy.askedMs[index] ?? 0))
-      // Half of 100, 200 and 400 ms at least: as after every other failure.
+      // At least half of 100, 200 and 400 ms, as after other failures.
       assert.ok(
         waits.every((wait, index) => wait >= 45 * 2 ** index),
         String(waits),
@@ -157,7 +157,7 @@ describe('an agent behind a proxy', () => {
         [proxy.url],
         JSON.stringify(said),
       )
-      // What it asks by HTTP goes on: the server knows how the node is.
+      // Requests continue, so the server has reports of the node.
       assert.ok(rig.server.nodes.length > 0)
       proxy.manner = 'pass'
       await agent.ready
@@ -165,7 +165,7 @@ describe('an agent behind a proxy', () => {
       assert.equal(lines.at(-1)?.message, 'connected to the server again')
     })
 
-  it('an agent behind a proxy whose server is away does not blame the proxy', async () => {
+  it('an agent behind a proxy whose server is down does not blame the proxy', async () => {
     await using proxy = await startHttpProxy(rig.server.apiUrl, 502)
     const { log, lines } = readableLog()
     await rig.launch({ apiUrls: [proxy.url], log })

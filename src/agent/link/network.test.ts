@@ -1,5 +1,5 @@
-// The agent on networks as they are: cut, silent in one direction, slow. It goes on by another address of the same
-// service, learns of new ones, and VMs do not notice.
+// The agent on faulty networks: cut, silent in one direction, slow. It continues with another address of the service,
+// learns new addresses, and VMs are not affected.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -15,7 +15,7 @@ describe('agent with two addresses of its service', () => {
   let ways: [TcpProxy, TcpProxy]
 
   const urlOf = ({ port }: TcpProxy): string => `http://127.0.0.1:${port}`
-  /** What was open before does not count, nor a last try on the way that is no more. */
+  /** Neither earlier streams count nor a last attempt on the cut path. */
   const opensAnother = (before: number, left: TcpProxy): Promise<void> =>
     eventually(async () => assert.ok(rig.server.streamsOpened > before && left.count > 0), timeoutMs)
 
@@ -36,7 +36,7 @@ describe('agent with two addresses of its service', () => {
     assert.equal((await rig.deploy('a')).power, 'running')
   }
 
-  it('an agent with two addresses of its service takes the other when one is cut, and comes back when that one is', async () => {
+  it('an agent with two addresses of its service changes to the other when one is cut, and back', async () => {
     await start(ways.map(urlOf))
     for (const [cut, left] of [ways, ways.toReversed()] as [TcpProxy, TcpProxy][]) {
       const before = rig.server.streamsOpened
@@ -49,7 +49,7 @@ describe('agent with two addresses of its service', () => {
     assert.deepEqual(rig.world.calls, ['create a', 'start a'])
   })
 
-  it('an agent with two addresses of its service leaves one on which nothing comes any more, though it stays open', async () => {
+  it('an agent with two addresses of its service leaves an open connection on which nothing arrives', async () => {
     await start(ways.map(urlOf))
     const before = rig.server.streamsOpened
     ways[0].lose('answers')
@@ -57,7 +57,7 @@ describe('agent with two addresses of its service', () => {
     assert.equal((await rig.server.fulfilled(rig.server.want({ uid: 'a', power: 'stopped' }))).power, 'stopped')
   })
 
-  it('an agent with two addresses of its service stays where it is when that is only slow', async () => {
+  it('an agent with two addresses of its service keeps a slow connection', async () => {
     rig.server.heartbeatSeconds = 60
     ways[0].delay(300)
     await start(ways.map(urlOf))
@@ -66,7 +66,7 @@ describe('agent with two addresses of its service', () => {
     assert.equal(ways[1].count, 0)
   })
 
-  it('an agent with two addresses of its service learns of another address from the service, and knows it at the next start', async () => {
+  it('an agent with two addresses of its service learns another address from the service, also for its next start', async () => {
     rig.server.servers = ways.map(urlOf)
     await start([urlOf(ways[0])])
     const before = rig.server.streamsOpened

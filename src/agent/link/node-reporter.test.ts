@@ -1,10 +1,10 @@
-// A node that is as it was says only that.
+// An unchanged node sends a short call instead of a report.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import type { NodeReport } from '../../api/nodes/node-report.ts'
 import { createNodeReporter } from './node-reporter.ts'
 
-it('a whole report is sent when it is new, and when it is asked for', async () => {
+it('a whole report is sent when it changed, and when the server requests it', async () => {
   const calls: string[] = []
   let wantsReport = false
   const call = async ({ id }: { id: string }) => {

@@ -1,18 +1,17 @@
-// Reports how the node is to the server: all of it when it changed, when the server asks, and now and then; in between only
-// that it is as it was, which costs a server with a thousand nodes next to nothing.
+// Reports the state of the node to the server: the whole report when it changed, when the server requests it, and once a
+// minute. Otherwise a short call says that it is unchanged, which costs a server with a thousand nodes very little.
 import { noteAgent, reportNode } from '../../api/nodes/agent.ts'
 import type { NodeReport } from '../../api/nodes/node-report.ts'
 import type { ResponseOf } from '../../api/operation.ts'
 import type { AgentConnection } from './connection.ts'
 
 interface NodeReporter {
-  /** Returns what the server answers to a whole report. */
+  /** Returns the server's answer to a whole report, if one was sent. */
   report(report: NodeReport, signal: AbortSignal): Promise<ResponseOf<typeof reportNode> | undefined>
-  /** Whatever was said before: all of it the next time. */
+  /** The next report is a whole one. */
   forget(): void
 }
 
-/** Also what only time changes at the server reaches the node, and the other way round. */
 const wholeEveryMs = 60_000
 
 export function createNodeReporter(connection: Pick<AgentConnection, 'call'>): NodeReporter {

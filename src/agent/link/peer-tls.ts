@@ -1,17 +1,17 @@
-// What both sides of a connection between nodes agree on: TLS 1.3, a certificate of the cluster's authority on each side,
-// and how a ticket is shown.
+// The protocol of connections between nodes: TLS 1.3 with a certificate of the cluster's CA on each side, and tickets in a
+// header.
 import { constants } from 'node:crypto'
 import type { SecureContextOptions } from 'node:tls'
 import type { Peer } from '../../api/nodes/agent.ts'
 import type { NodeCertificate } from '../../api/nodes/node-key.ts'
 import { nodeUri } from '../../rules/names.ts'
 
-/** All of it PEM; the key is this node's own, and stays here. */
+/** All fields are PEM. The key never leaves this node. */
 export interface NodeCredentials extends NodeCertificate {
   readonly key: string
 }
 
-/** Nobody but the cluster's authority counts: without credentials nobody at all, and not those that Node trusts. */
+/** Only the cluster's CA is trusted, not those that Node trusts. Without credentials no peer is trusted. */
 export const peerTls = (
   credentials: NodeCredentials | undefined,
 ): SecureContextOptions & { rejectUnauthorized: true } => ({
@@ -19,16 +19,16 @@ export const peerTls = (
   ...(credentials && { cert: credentials.certificate, key: credentials.key }),
   minVersion: 'TLSv1.3',
   maxVersion: 'TLSv1.3',
-  // Every connection shows its certificate: one that was good an hour ago is not remembered.
+  // No session tickets: every connection is checked by the current certificates.
   secureOptions: constants.SSL_OP_NO_TICKET,
   rejectUnauthorized: true,
 })
 
-/** Whether a certificate is for this node, and for nothing besides; as Node writes alternative names. */
+/** Whether a certificate is for this node only. `alternativeNames` is as Node formats them. */
 export const namesNode = (alternativeNames: string | undefined, uid: string): boolean =>
   uid !== '' && alternativeNames === `URI:${nodeUri(uid)}`
 
-/** What TLS says where the clock of one of the two is off. */
+/** Errors of TLS if the clock of one side is wrong. */
 export const outOfTime: ReadonlySet<string> = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID'])
 
 const ticketForm = /^svc3-ticket (\S+) ([A-Za-z0-9+/=]+)$/
@@ -36,7 +36,7 @@ const ticketForm = /^svc3-ticket (\S+) ([A-Za-z0-9+/=]+)$/
 export const ticketHeader = ({ identity, key }: Pick<Peer, 'identity' | 'key'>): string =>
   `svc3-ticket ${identity} ${key}`
 
-/** Empty where there is none. */
+/** Both fields are empty if there is no ticket. */
 export function readTicket(header: string | undefined): { readonly identity: string; readonly key: Buffer } {
   const [, identity = '', key = ''] = ticketForm.exec(header ?? '') ?? []
   return { identity, key: Buffer.from(key, 'base64') }

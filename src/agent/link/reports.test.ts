@@ -1,4 +1,4 @@
-// Reports: only the newest, in batches, until they are taken.
+// Reports: only the newest of each VM, in batches, until the server has taken them.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { eventually } from '../../../test/support/tools/eventually.ts'
@@ -39,7 +39,7 @@ function rig(answer: (batch: readonly VmReport[], call: number) => readonly stri
 }
 
 describe('reports of VMs', () => {
-  it('reports of VMs go out at once; while one is under way the newest of each VM waits', async () => {
+  it('reports of VMs are sent at once; during a call the newest of each VM waits', async () => {
     const { reports, batches, sent } = rig(() => [])
     reports.send(report('a', { power: 'starting' }))
     reports.send(report('b'))
@@ -53,7 +53,7 @@ describe('reports of VMs', () => {
     await reports.stop()
   })
 
-  it('reports of VMs are not sent twice, unless everything is asked for again', async () => {
+  it('reports of VMs are not sent twice, unless everything is repeated', async () => {
     const { reports, batches, sent } = rig(() => [])
     reports.send(report('a'))
     await sent(1)
@@ -65,7 +65,7 @@ describe('reports of VMs', () => {
     await reports.stop()
   })
 
-  it('reports of progress of VMs are left out when the outcome comes soon, and sent when it does not', async () => {
+  it('reports of progress are sent only if the outcome does not come soon', async () => {
     const { reports, batches, sent } = rig(() => [])
     const operation = { kind: 'deploy', phase: 'starting' }
     reports.sendProgress('a', () => report('a', { operation }))
@@ -78,10 +78,10 @@ describe('reports of VMs', () => {
     await reports.stop()
   })
 
-  it('reports of VMs come again when they were not taken, as they are by then', async () => {
+  it('reports of VMs that were not taken are repeated with the current state', async () => {
     const { reports, batches, sent } = rig((_, call) => {
       if (call > 1) return []
-      // While it is on its way, so that no pause is over before.
+      // During the call, so that the pause has not begun.
       reports.send(report('a', { power: 'stopped' }))
       return new Error('lost')
     })
@@ -94,7 +94,7 @@ describe('reports of VMs', () => {
     await reports.stop()
   })
 
-  it('reports of VMs that the server cannot read do not hold up the others', async () => {
+  it('reports of VMs that the server cannot read do not block others', async () => {
     const isBad = (batch: readonly VmReport[]): boolean => batch.some(({ uid }) => uid === 'bad')
     const { reports, batches, sent } = rig((batch) => (isBad(batch) ? new ApiError('Invalid', 'no') : []))
     reports.send(report('first'))
@@ -105,7 +105,7 @@ describe('reports of VMs', () => {
     await reports.stop()
   })
 
-  it('reports of VMs that are too large together go in smaller batches, and one that is so alone is dropped', async () => {
+  it('reports of VMs that are too large together are sent in smaller batches, and a single one is dropped', async () => {
     const isTooLarge = (batch: readonly VmReport[]): boolean =>
       batch.length > 100 || batch.some(({ uid }) => uid === 'large')
     const { reports, batches, sent } = rig((batch) =>
@@ -127,7 +127,7 @@ describe('reports of VMs', () => {
     await reports.stop()
   })
 
-  it('reports of VMs return VMs that the server does not know, and forget what was removed', async () => {
+  it('reports return VMs that the server does not know, and forget removed VMs', async () => {
     const { reports, batches, unknown, sent } = rig(() => ['a'])
     reports.send(report('a', { power: 'removed' }))
     await sent(1)

@@ -1,4 +1,4 @@
-// The stream: what comes in, what a silence or an end of it means, and how soon it is tried again.
+// The stream: its messages, silence, ends and retries.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { describe, it } from 'node:test'
@@ -12,7 +12,7 @@ import { ServerStream, type StreamOptions } from './stream.ts'
 
 const hello = '{"type":"HELLO","vms":[],"spreadMs":0,"heartbeatSeconds":10}'
 
-/** Each opening takes the next script: lines, and then it stays open, ends, or fails. */
+/** Each opening takes the next script: lines, after which the stream stays open, ends or fails. */
 function rig(scripts: readonly (readonly (string | 'open' | Error)[])[], more: Partial<StreamOptions> = {}) {
   const { log, lines } = readableLog()
   const received: AgentMessage[] = []
@@ -57,7 +57,7 @@ function rig(scripts: readonly (readonly (string | 'open' | Error)[])[], more: P
 const ended = async (signal: AbortSignal): Promise<unknown> => signal.aborted || once(signal, 'abort')
 
 describe("agent's stream", () => {
-  it('what a newer server says is passed over', async () => {
+  it('unknown messages of a newer server are ignored', async () => {
     const { stream, received, opened } = rig([[hello, '{"type":"PING"}', '{"type":"NEWS"}'], ['open']])
     await opened(2)
     await stream.stop()
@@ -67,13 +67,13 @@ describe("agent's stream", () => {
     )
   })
 
-  it('agents that lost their server with all others come back over the time that it gave them', async () => {
+  it('agents that lost their server together return over the time that it requested', async () => {
     const spread = hello.replace('"spreadMs":0', '"spreadMs":200')
     const refused = new Error('refused')
     const { stream, openings, opened } = rig([[spread], [refused], [refused], [spread, 'open']], { random: () => 0.5 })
     await opened(4)
     const waits = openings.slice(1).map((at, index) => at - (openings[index] ?? 0))
-    // Half of the spread each time, beside three quarters of 100, 200 and 400 ms.
+    // Half of the spread, plus three quarters of 100, 200 and 400 ms.
     assert.ok(
       waits.every((wait, index) => wait >= 100 + 75 * 2 ** index - 5),
       String(waits),
@@ -81,20 +81,20 @@ describe("agent's stream", () => {
     await stream.stop()
   })
 
-  it('a try that nobody answers is one that failed, however long it took', async () => {
+  it('an attempt without an answer is a failure, however long it took', async () => {
     const { stream, openings, opened } = rig([[new Error('refused')], ['open'], ['open']], { lastingMs: 20 })
     await opened(2)
     await new Promise((resolve) => setTimeout(resolve, 60))
     const endedMs = performance.now()
     stream.check(1)
     await opened(3)
-    // Half of 200 ms: of the second try, not of a first one.
+    // Half of 200 ms, which is the delay of the second attempt.
     const waitedMs = (openings[2] ?? 0) - endedMs
     assert.ok(waitedMs >= 95, String(waitedMs))
     await stream.stop()
   })
 
-  it('an agent that a server gave its turn comes then, not over the time that others take', {
+  it('an agent that a server told when to return does so, independent of the spread', {
     timeout: 60_000,
   }, async () => {
     const spread = hello.replace('"spreadMs":0', '"spreadMs":600000000')
@@ -106,7 +106,7 @@ describe("agent's stream", () => {
     await stream.stop()
   })
 
-  it('an agent says how its node is before it is let in, and afterwards where a server knows it already', async () => {
+  it('an agent reports before it is admitted, and afterwards if a server admitted it earlier', async () => {
     const order: string[] = []
     const conflict = new ApiError('Conflict', 'Node n has not reported yet')
     const busy = new ApiError('TooManyRequests', 'Many nodes are connecting')
@@ -119,7 +119,7 @@ describe("agent's stream", () => {
     assert.deepEqual(order.slice(0, 6), ['report', 'HELLO', 'HELLO', 'report', 'report', 'HELLO'])
   })
 
-  it('an agent whose report fails after it was let in again reports first the next time', async () => {
+  it('an agent whose report fails after it was admitted reports first the next time', async () => {
     const order: string[] = []
     const { stream, opened } = rig([[hello], [hello, 'open'], ['open']], {
       prepare: async () => {
@@ -133,7 +133,7 @@ describe("agent's stream", () => {
     assert.deepEqual(order, ['report', 'HELLO', 'HELLO', 'report', 'report'])
   })
 
-  it("the agent's stream is opened again when it ends, fails, or makes no sense, after longer and longer waits", async () => {
+  it("the agent's stream is opened again after increasing delays when it ends, fails or is invalid", async () => {
     const { stream, openings, opened } = rig([[hello], [hello, new Error('cut')], ['nonsense'], [hello, 'open']])
     await opened(4)
     const waits = openings.slice(1).map((at, index) => at - (openings[index] ?? 0))
@@ -145,11 +145,11 @@ describe("agent's stream", () => {
     await stream.stop()
   })
 
-  it("the agent's stream is closed when nothing was heard for three heartbeats", async () => {
+  it("the agent's stream is closed when nothing arrived for three heartbeats", async () => {
     const { stream, opened } = rig([[hello, 'open'], ['open']])
     await opened(1)
     stream.check(60_000)
-    // It may not have read the HELLO yet.
+    // The stream may not have read the HELLO yet.
     const checking = setInterval(() => stream.check(1), 10)
     await opened(2)
     clearInterval(checking)
@@ -157,7 +157,7 @@ describe("agent's stream", () => {
     await stream.stop()
   })
 
-  it("the agent's stream distinguishes a HELLO that it cannot read from a lost connection, once per outage", async () => {
+  it("the agent's stream logs an unreadable HELLO and a lost connection separately, once per outage", async () => {
     const received = (message: AgentMessage): void => {
       if (message.type === 'HELLO' && message.heartbeatSeconds === 11) throw new TypeError('kept is not iterable')
     }
@@ -175,7 +175,7 @@ describe("agent's stream", () => {
     assert.match(lines[0]?.problem ?? '', /its list of VMs cannot be read \(kept is not iterable\)/)
   })
 
-  it('an agent that refuses the certificate of its server says in its log what to do', async () => {
+  it('an agent that refuses the certificate of its server logs what to do', async () => {
     const refused = new ConnectionError(
       'unusable',
       'https://a',
@@ -188,7 +188,7 @@ describe("agent's stream", () => {
     assert.match(lines[0]?.problem ?? '', /unknown CA\. Use --ca FILE$/)
   })
 
-  it('an agent says what somebody has to change also after its server was away', async () => {
+  it('an agent logs what an operator has to change also after its server was down', async () => {
     const away = new ConnectionError('refused', 'http://a', 'Connection refused', 'Start the server')
     const wrong = new ConnectionError('unusable', 'http://a', 'The proxy did not pass it', 'Let it pass')
     const { stream, lines, opened } = rig([[away], [wrong], [away], [wrong], ['open']])
@@ -200,7 +200,7 @@ describe("agent's stream", () => {
     )
   })
 
-  it("the agent's stream goes on after another message that it cannot act on", async () => {
+  it("the agent's stream continues after a message that fails, except HELLO", async () => {
     const types: string[] = []
     const received = ({ type }: AgentMessage): void => {
       types.push(type)
@@ -212,7 +212,7 @@ describe("agent's stream", () => {
     assert.deepEqual(types, ['HELLO', 'VM', 'PING'])
   })
 
-  it("the agent's stream says so when a message is too long", async () => {
+  it("the agent's stream logs that a message is too long", async () => {
     const { stream, lines, opened } = rig([[new LineTooLong(2 ** 21)], ['open']])
     await opened(2)
     await stream.stop()
@@ -220,12 +220,12 @@ describe("agent's stream", () => {
     assert.match(lines[0]?.problem ?? '', /longer than 2 MiB/)
   })
 
-  it("the agent's stream is opened anew when it is asked to, soon, quietly, and not often", async () => {
+  it("the agent's stream is renewed on request, soon, without a log entry, and not often", async () => {
     const scripts = Array.from({ length: 3 }, () => [hello, 'open'])
     const isHeard = async (stream: ServerStream): Promise<void> => {
       while (!stream.isOpen) await new Promise(setImmediate)
     }
-    // The first time is not put off until it may be the second.
+    // The first renewal is not delayed.
     const rare = rig(scripts, { renewEveryMs: 3_600_000 })
     await isHeard(rare.stream)
     rare.stream.renew()
@@ -247,7 +247,7 @@ describe("agent's stream", () => {
     assert.deepEqual([openings.length, lines, rare.lines], [3, [], []])
   })
 
-  it("the agent's stream counts how often the server did not know the node", async () => {
+  it("the agent's stream counts refusals of the node", async () => {
     const no = new ApiError('Unauthorized', 'no')
     const { stream, refusals, opened } = rig([[no], [no], [hello, 'open']])
     await opened(3)
