@@ -36,7 +36,7 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
   ['sa token jenkins -n svc-ios', 0, /^[\w-]+\.[\w-]+\.[\w-]+\n$/],
   ['sa token jenkins -n svc-ios --duration 30d -o json', 0, /"expiresAt": "2026-12-15T09:00:00Z"/],
   ['sa token jenkins -n svc-ios --no-expiration -o json', 0, /"expiresAt": null/],
-  ['sa token jenkins -n svc-ios --duration soon', 2, /^$/, /Invalid duration "soon"/],
+  ['sa token jenkins -n svc-ios --duration soon', 2, /^$/, /Invalid --duration "soon"/],
   ['sa token jenkins -n svc-ios --duration 1h --no-expiration', 2, /^$/, /Use either --duration or --no-expiration/],
   ['sa token nobody -n svc-ios', 5, /^$/, /Service account nobody not found in svc-ios/],
   ['rolebinding add-subject -u Ana@example.com,bo@example.com -s svc-ios:jenkins -n svc-default', 0, /^Subjects added/],

@@ -1,26 +1,20 @@
-// The texts of this program and of the service have lines to paste that begin with "svc3" and name the namespace. Here
-// they become what this caller would type.
-import type { CommandEntry, CommandTable } from './command.ts'
+// Texts of this program and of the service name commands as `svc3 …`. An error crosses the wire as text, so this is the
+// one place where those commands become what this caller would type.
 import { chooseNamespace, findConnection } from './connect/connection.ts'
 import type { Host } from './host.ts'
 
-/** The text, its lines beginning as this program was called, and without a namespace that is the default anyway. */
-export function asCalled(text: string, host: Host, commands: CommandTable): string {
-  const line = ownLine(commands)
-  if (text.search(line) < 0) return text
-  return withoutDefault(text, host).replaceAll(line, () => `${host.typedAs} `)
-}
+/** Lets commands in the text begin with `name`. File and host names that contain "svc3" stay. */
+export const withProgramName = (text: string, name: string): string =>
+  text.replaceAll(/(?<![\w/.-])svc3 (?=[a-z_-])/g, () => `${name} `)
 
-const ownLine = (commands: CommandTable): RegExp =>
-  new RegExp(`(?<![\\w/.-])svc3 (?=--|(?:${Object.entries(commands).flatMap(wordsOf).join('|')})\\b)`, 'g')
+/** Commands as this caller types them, without a namespace that is the default anyway. */
+export const asTyped = (text: string, host: Host): string =>
+  withProgramName(text.includes(' -n ') ? withoutDefaultNamespace(text, host) : text, host.typedAs)
 
-const wordsOf = ([name, { aliases = [] }]: readonly [string, CommandEntry]): string[] => [name, ...aliases]
-
-function withoutDefault(text: string, host: Host): string {
-  if (!text.includes(' -n ')) return text
+function withoutDefaultNamespace(text: string, host: Host): string {
   try {
     const usual = chooseNamespace(host, undefined, findConnection(host))
-    return text.replaceAll(/ -n ([\w-]+)/g, (words, namespace) => (namespace === usual ? '' : words))
+    return text.replaceAll(/ -n ([\w-]+)/g, (option, namespace) => (namespace === usual ? '' : option))
   } catch {
     return text
   }

@@ -64,12 +64,26 @@ interface GibibytesOption extends OptionText {
   /** Shown in help in place of a default that is worked out later. */
   readonly defaultText?: string
 }
+/** A time such as `1h30m`; its value stays as it was written. */
+interface DurationOption extends OptionText {
+  readonly type: 'duration'
+  readonly value: string
+  readonly default?: string
+  readonly defaultText?: string
+}
 interface ChoiceOption extends OptionText {
   readonly type: 'choice'
   readonly choices: readonly string[]
   readonly default?: string
 }
-export type Option = BooleanOption | StringOption | IntegerOption | MinutesOption | GibibytesOption | ChoiceOption
+export type Option =
+  | BooleanOption
+  | StringOption
+  | IntegerOption
+  | MinutesOption
+  | GibibytesOption
+  | DurationOption
+  | ChoiceOption
 export type Options = Readonly<Record<string, Option>>
 
 export interface Argument {
@@ -105,6 +119,8 @@ export interface Values<A extends Arguments, O extends Options> {
   readonly args: { readonly [Name in keyof A]: ArgumentValue<A[Name]> }
   readonly options: { readonly [Name in keyof O]: OptionValue<O[Name]> }
 }
+
+export type OptionValues<O extends Options> = Values<Record<never, never>, O>['options']
 
 /** A line that works as it stands, without the program's name, and what it does. */
 export interface Example {
@@ -187,6 +203,9 @@ export const waitsByItself = {
 export const printed = {
   output: { type: 'choice', short: 'o', choices: formats, default: 'table', description: 'Output format' },
 } as const satisfies Options
+
+/** Options that may also come before the name of the command. */
+export const early: Options = { ...everywhere, ...namespaced, ...printed }
 
 export interface Session {
   readonly client: Client

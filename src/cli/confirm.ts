@@ -3,6 +3,7 @@
 // all back: `imagecache remove` (the next deployment fetches it), `rolebinding remove-subject` (`add-subject`).
 import type { Context, Options } from './command.ts'
 import type { Host } from './host.ts'
+import { readLine } from './input.ts'
 import { Failure } from './line/usage.ts'
 
 export const yesOption = {
@@ -41,12 +42,3 @@ export function namesText([one, many]: readonly [string, string], names: readonl
 
 /** More would not be read. */
 const maxNames = 20
-
-export async function readLine({ stdin }: Pick<Host, 'stdin'>, signal: AbortSignal): Promise<string> {
-  let line = ''
-  for await (const chunk of stdin.chunks(signal)) {
-    line += Buffer.from(chunk).toString('utf8')
-    if (/[\r\n]/.test(line)) break
-  }
-  return line.split(/[\r\n]/)[0]?.trim() ?? ''
-}

@@ -1,7 +1,7 @@
 // What a command's `run` gets: output and prompts in the requested format, and the service.
 
 import { isLoopback } from '../rules/addresses.ts'
-import { asCalled } from './called-as.ts'
+import { asTyped } from './called-as.ts'
 import type { CommandTable, Context } from './command.ts'
 import { chooseNamespace, findConnection, type ServerConnection } from './connect/connection.ts'
 import { renewToken } from './connect/renew.ts'
@@ -28,7 +28,7 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
   const isData = format === 'json' || format === 'yaml'
   const isTalking = !isData && options.quiet !== true
   const note = (text: string): void => {
-    if (isTalking) host.stderr.write(`${host.calledAs}: ${asCalled(text, host, commands)}\n`)
+    if (isTalking) host.stderr.write(`${host.calledAs}: ${asTyped(text, host)}\n`)
   }
   const rendering = (): Rendering => {
     const { isTerminal } = host.stdout
@@ -85,7 +85,7 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
     rendering,
     async done(sentence, record) {
       if (isData) return this.print(Array.isArray(record) ? record : [record], [], sentence)
-      if (options.quiet !== true) host.stdout.write(`${asCalled(sentence, host, commands)}\n`)
+      if (options.quiet !== true) host.stdout.write(`${asTyped(sentence, host)}\n`)
     },
   }
 }

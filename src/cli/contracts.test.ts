@@ -120,7 +120,7 @@ describe('other texts', () => {
   })
 
   it('lines to paste begin as the program was called, and name a namespace only where it is not the default', async () => {
-    const hint = 'Run svc3 vm show demo -n svc-default, or svc3 node list -n svc-ios; svc3 is fine'
+    const hint = 'Run svc3 vm show demo -n svc-default, or svc3 node list -n svc-ios; a file of svc3'
     serve(service, {
       'GET vms/demo': () => {
         throw new ApiError('Conflict', 'VM demo is busy', { hint })
@@ -129,11 +129,11 @@ describe('other texts', () => {
     const shown = async (options: FakeHostOptions) => (await svc3('vm ssh demo', options)).stderr.split('\n')[1]
     assert.equal(
       await shown({ typedAs: 'bin/svc3' }),
-      'svc3: Run bin/svc3 vm show demo, or bin/svc3 node list -n svc-ios; svc3 is fine',
+      'svc3: Run bin/svc3 vm show demo, or bin/svc3 node list -n svc-ios; a file of svc3',
     )
     assert.equal(
       await shown({ env: { SVC3_DEFAULT_NAMESPACE: 'svc-ios' } }),
-      'svc3: Run svc3 vm show demo -n svc-default, or svc3 node list; svc3 is fine',
+      'svc3: Run svc3 vm show demo -n svc-default, or svc3 node list; a file of svc3',
     )
     assert.match(
       (await svc3('vm delete', { typedAs: '../bin/svc3' })).stderr,

@@ -38,7 +38,7 @@ const badness: readonly number[] = [
 
 export async function deleteEach(context: Context, deletion: Deletion): Promise<number> {
   const { names, kind, listCommand, remove, sentence = (name) => `Successfully deleted ${kind} ${name}` } = deletion
-  const { host, commands, secrets, isTalking } = context
+  const { host, secrets, isTalking } = context
   const above = deletion.above ?? ((write) => write())
   const distinct = [...new Set(names)]
   await confirmLoss(context, {
@@ -67,7 +67,7 @@ export async function deleteEach(context: Context, deletion: Deletion): Promise<
       if (names.length === 1) break
       let exitCode: number = exitCodes.failed
       above(() => {
-        exitCode = reportFailure(outcome, { host, commands, helpLine: '', secrets, interrupted: false })
+        exitCode = reportFailure(outcome, { host, helpLine: '', secrets, interrupted: false })
       })
       if (badness.indexOf(exitCode) > badness.indexOf(worst)) worst = exitCode
     }

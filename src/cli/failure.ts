@@ -1,9 +1,8 @@
-// Turns an error into lines on stderr and an exit code. Loaded only when something failed.
+// Turns an error into lines on stderr and an exit code.
 import { ApiError, type Reason } from '../api/errors.ts'
 import { ConnectionError } from '../client/transport.ts'
-import { asCalled } from './called-as.ts'
-import { hintHere, isAboutMissing, messageOf } from './causes.ts'
-import type { CommandTable } from './command.ts'
+import { asTyped } from './called-as.ts'
+import { isAboutMissing, messageOf } from './causes.ts'
 import { findConnection, type ServerConnection, serverOf } from './connect/connection.ts'
 import { withoutSecrets } from './connect/redact.ts'
 import type { Host } from './host.ts'
@@ -19,73 +18,70 @@ const byReason: Readonly<Partial<Record<Reason, number>>> = {
   Timeout: exitCodes.timedOut,
 }
 
-/** Scripts look for these words in the text, whatever else it says. */
+/** Scripts look for these words in the message. */
 const promisedWords: Readonly<Partial<Record<Reason, string>>> = { Unauthorized: 'Unauthorized', NotFound: 'not found' }
 
-interface Told {
+interface Report {
   readonly exitCode: number
-  readonly what: string
-  readonly next?: string | undefined
+  readonly message: string
+  readonly hint?: string | undefined
 }
 
 interface FailureContext {
   readonly host: Host
-  readonly commands: CommandTable
-  /** How to ask for the help of the command that failed. */
+  /** Printed when the error has no hint: how to get help on the command. */
   readonly helpLine: string
-  /** The long names of its options, for refusals that speak of fields. */
+  /** The long names of the command's options. */
   readonly options?: readonly string[] | undefined
   readonly secrets: ReadonlySet<string>
   readonly interrupted: boolean
 }
 
-/** Prints the failure and returns the exit code. Never a stack, unless --debug (or SVC3_DEBUG) asks for one. */
+/** Prints the failure and returns the exit code. Prints a stack only with --debug or SVC3_DEBUG. */
 export function reportFailure(error: unknown, context: FailureContext): number {
   const { host, secrets } = context
-  const { exitCode, what, next } = context.interrupted ? interruption(error) : tell(error, context)
-  for (const said of [what, next]) {
-    if (!said) continue
-    const text = asCalled(said, host, context.commands)
-    host.stderr.write(`${host.calledAs}: ${withoutSecrets(visible(text), secrets)}\n`)
-  }
+  const { exitCode, message, hint } = context.interrupted ? interruption(error) : reportOf(error, context)
+  for (const text of [message, hint])
+    if (text) host.stderr.write(`${host.calledAs}: ${withoutSecrets(visible(asTyped(text, host)), secrets)}\n`)
   if (host.env.SVC3_DEBUG && error instanceof Error) host.stderr.write(`${withoutSecrets(stackOf(error), secrets)}\n`)
   return exitCode
 }
 
-function interruption(error: unknown): Told {
+function interruption(error: unknown): Report {
   const own = isCommandError(error) && error.exitCode === exitCodes.interrupted ? error : undefined
-  return { exitCode: exitCodes.interrupted, what: own?.message ?? 'Interrupted', next: own?.hint }
+  return { exitCode: exitCodes.interrupted, message: own?.message ?? 'Interrupted', hint: own?.hint }
 }
 
-function tell(error: unknown, context: FailureContext): Told {
-  const { helpLine } = context
+function reportOf(error: unknown, context: FailureContext): Report {
   if (isCommandError(error))
     return error.exitCode === exitCodes.interrupted
       ? interruption(error)
-      : { exitCode: error.exitCode, what: error.message, next: error.hint ?? helpLine }
-  if (error instanceof ApiError) return tellRefusal(error, context)
+      : { exitCode: error.exitCode, message: error.message, hint: error.hint ?? context.helpLine }
+  if (error instanceof ApiError) return refusalReport(error, context)
   if (error instanceof ConnectionError) {
     const exitCode = error.fault === 'timeout' ? exitCodes.timedOut : exitCodes.failed
-    return { exitCode, what: error.message, next: error.hint }
+    return { exitCode, message: error.message, hint: error.hint }
   }
-  const what = error instanceof Error ? error.message : String(error)
-  return { exitCode: exitCodes.failed, what: what || 'Failed', next: 'Add --debug to see where this comes from' }
+  const message = (error instanceof Error ? error.message : String(error)) || 'Failed'
+  return { exitCode: exitCodes.failed, message, hint: 'Add --debug to see where this comes from' }
 }
 
-function tellRefusal(error: ApiError, { host, options = [], helpLine }: FailureContext): Told {
+function refusalReport(error: ApiError, { host, options = [], helpLine }: FailureContext): Report {
   const word = promisedWords[error.reason]
-  const said = messageOf(error, options)
-  const place = personal.has(error.reason) ? connectionOf(host) : undefined
-  const promised = word && !said.includes(word) ? `${said} (${word})` : said
-  // Only what the service said: it has named the request.
-  const message = place && error.requestId !== undefined ? `${promised} (${serverOf(place)})` : promised
+  const told = messageOf(error, options)
+  const connection = dependsOnServer.has(error.reason) ? connectionOf(host) : undefined
+  const promised = word && !told.includes(word) ? `${told} (${word})` : told
+  // Only errors of the service have a request ID.
+  const message = connection && error.requestId !== undefined ? `${promised} (${serverOf(connection)})` : promised
   const request = error.code >= 500 && error.requestId ? ` (request ${error.requestId})` : ''
   const exitCode = isAboutMissing(error) ? exitCodes.notFound : (byReason[error.reason] ?? exitCodes.failed)
-  return { exitCode, what: message + request, next: hintHere(hintOf(error, place), helpLine) }
+  const hint = hintOf(error, connection)
+  // Callers of the command line see options, not the fields of a request.
+  return { exitCode, message: message + request, hint: hint?.includes('details.causes') ? helpLine : hint }
 }
 
-/** Whether they are right depends on who asks, and where: a wrong cluster is a frequent cause. */
-const personal: ReadonlySet<Reason> = new Set(['Unauthorized', 'Forbidden'])
+/** These depend on the server and the user, so the message names the server: a wrong one is a frequent cause. */
+const dependsOnServer: ReadonlySet<Reason> = new Set(['Unauthorized', 'Forbidden'])
 
 function connectionOf(host: Host): ServerConnection | undefined {
   try {
@@ -103,12 +99,12 @@ const hints: Readonly<Partial<Record<Reason, string>>> = {
   ServiceUnavailable: 'Try again in a moment',
   Timeout: 'Try again; the service may be busy',
 }
-/** How to give a token differs between HTTP and here; every other hint of the service is good here too. */
-const hintOf = (error: ApiError, place: ServerConnection | undefined): string | undefined =>
-  error.reason === 'Unauthorized' ? loginHint(place) : (error.options.hint ?? hints[error.reason])
+/** The service tells how to send a token over HTTP, which is another way than on the command line. */
+const hintOf = (error: ApiError, connection: ServerConnection | undefined): string | undefined =>
+  error.reason === 'Unauthorized' ? loginHint(connection) : (error.options.hint ?? hints[error.reason])
 
-const loginHint = (place: ServerConnection | undefined): string => {
-  const context = place?.context === undefined ? '' : ` --context ${place.context}`
+const loginHint = (connection: ServerConnection | undefined): string => {
+  const context = connection?.context === undefined ? '' : ` --context ${connection.context}`
   return `Run svc3 login${context}, or set SVC3_TOKEN to a valid token`
 }
 

@@ -46,7 +46,7 @@ export async function main(words: readonly string[], world: Host, commands: Comm
   } catch (error) {
     const interrupted = signal?.aborted === true
     const explained = interrupted ? error : await explain(error, { host, namespace })
-    return reportFailure(explained, { host, commands, helpLine: usage, options, secrets, interrupted })
+    return reportFailure(explained, { host, helpLine: usage, options, secrets, interrupted })
   }
 }
 

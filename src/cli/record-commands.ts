@@ -19,6 +19,7 @@ import {
 import { yesOption } from './confirm.ts'
 import { deleteEach } from './delete-each.ts'
 import { nearestName } from './line/suggest.ts'
+import { UsageError } from './line/usage.ts'
 import type { OutputColumn } from './output/output.ts'
 import { type Field, recordText } from './output/record.ts'
 
@@ -217,7 +218,8 @@ interface ChangeText<O extends Operation, A extends Arguments, Own extends Optio
   readonly arguments: A
   readonly options?: Own
   readonly change: O
-  body?(values: Values<A, Own>): unknown
+  /** Called before the request; may ask for a password. */
+  body?(values: Values<A, Own>, context: Context): unknown
   /** The sentence that reports the change. */
   done(record: ResponseOf<O>, name: string, values: Values<A, Own>, namespace: string): string
 }
@@ -239,12 +241,17 @@ export const changeCommand = <
     options: { ...options, ...namespaced, ...printed },
     async run(context, values) {
       const name = Object.values(values.args)[0] as string
-      const sent = body?.(values)
+      const sent = await body?.(values, context)
       const { client, namespace } = await context.connect()
       const params = paramsOf(change, namespace, name)
       const input = { params, ...(sent !== undefined && { body: sent }), signal: context.signal }
       const record = await anyClient(client).call(change, input)
       await context.done(done(record, name, values, namespace), record)
-      return 0
     },
   })
+
+/** The body of an update. Throws when it changes nothing. */
+export function changed<T extends object>(body: T, hint: string): T {
+  if (Object.keys(body).length === 0) throw new UsageError('Nothing to change', hint)
+  return body
+}

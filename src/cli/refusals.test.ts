@@ -29,7 +29,7 @@ describe('refusal with causes', () => {
   it('a refusal with causes names options in place of fields, and shows the usage', async () => {
     const causes = [
       fault('systemSerial', 'systemSerial may have letters only'),
-      fault('gpuPassthrough', 'gpuPassthrough needs vncConsole: false'),
+      fault('gpuPassthrough', 'gpuPassthrough needs a node with a GPU'),
       fault('strange', 'strange must be a string'),
     ]
     refuse('POST vms', invalid('vms', causes, hint))
@@ -37,7 +37,7 @@ describe('refusal with causes', () => {
     assert.equal(exitCode, 1)
     assert.equal(
       stderr.split('\n').slice(-3).join('\n'),
-      'svc3: --system-serial may have letters only; --gpu needs --disable-vnc; strange must be a string\n' +
+      'svc3: --system-serial may have letters only; --gpu needs a node with a GPU; strange must be a string\n' +
         'svc3: Usage: svc3 vm deploy [NAME] [OPTIONS]\n',
     )
   })
@@ -47,13 +47,6 @@ describe('refusal with causes', () => {
     refuse('POST vms', new ApiError('BadRequest', 'neither image nor config', options))
     const { stderr } = await svc3('vm deploy demo -i sonoma --no-wait')
     assert.match(stderr, /svc3: neither image nor config\nsvc3: svc3 image list shows them\n$/)
-  })
-
-  it('a refusal with causes speaks of the option alone where the service names a field and the option', async () => {
-    const causes = [fault('allowInsecure', 'http://x uses HTTP')]
-    const how = 'Use https, or set "allowInsecure": true (--allow-insecure)'
-    refuse('POST images/a/copy', invalid('x', causes, how))
-    assert.match((await svc3('image copy a b')).stderr, /\nsvc3: Use https, or use --allow-insecure\n$/)
   })
 
   it('a refusal only about what does not exist exits 5', async () => {

@@ -240,7 +240,7 @@ function trustOf(
   fingerprint: string | undefined,
 ): TrustOf {
   const file = ca === undefined ? undefined : path.resolve(host.workingDir, ca)
-  if (file !== undefined) readAuthorities(file)
+  if (file !== undefined) readAuthorities(host, file)
   const judge: Host = { ...host, env: { ...host.env, ...(fingerprint && { SVC3_FINGERPRINT: fingerprint }) } }
   const make: TrustOf = (urls, pin) => {
     const byOrigin = new Map(

@@ -10,7 +10,6 @@ import net from 'node:net'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
-import { commands } from '../../src/cli/commands/index.ts'
 import { tour } from '../../src/cli/line/help.ts'
 import { pagesOf } from '../../src/cli/reference/pages.ts'
 import { type DevServer, makeFolder, program, root, startDev } from '../support/processes/dev-server.ts'
@@ -328,7 +327,7 @@ describe('the first steps of "svc3 --help"', () => {
   })
 
   // Pushing takes a registry and is tested in push.full.test.ts.
-  for (const { line } of tour(commands).filter(({ line }) => !line.startsWith('svc3 vm push')))
+  for (const { line } of tour.filter(({ line }) => !line.startsWith('svc3 vm push')))
     it(line, { timeout: 400_000 }, async () => {
       const words = line.split(' ').slice(1)
       const asks = line.includes('regcred add') ? { typed: 'secret\r' } : line === 'svc3 login' ? login : {}

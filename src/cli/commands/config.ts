@@ -5,6 +5,7 @@ import { defineCommand, printed } from '../command.ts'
 import { editConfig, editContext } from '../connect/config.ts'
 import { checkUrl, fieldsOf, readCliConfig, stringOf, unknownContext } from '../connect/connection.ts'
 import { checkFingerprint, pin, readAuthorities } from '../connect/trust.ts'
+import type { Host } from '../host.ts'
 import { UsageError } from '../line/usage.ts'
 import type { OutputColumn } from '../output/output.ts'
 
@@ -48,7 +49,7 @@ const set = defineCommand({
         'Specify --api-url: no server is configured yet',
         'For example --api-url https://svc3.example.com',
       )
-    const ca = options.ca === undefined ? {} : { ca: await checkedAuthorities(host.workingDir, options.ca) }
+    const ca = options.ca === undefined ? {} : { ca: checkedAuthorities(host, options.ca) }
     const namespace = options.namespace === undefined ? {} : { namespace: options.namespace }
     // A token goes only where it was meant to go.
     const moved = known !== undefined && new URL(known).origin !== new URL(apiUrl).origin
@@ -64,11 +65,10 @@ const set = defineCommand({
   },
 })
 
-async function checkedAuthorities(workingDir: string, file: string): Promise<string | undefined> {
+function checkedAuthorities(host: Host, file: string): string | undefined {
   if (file === 'none') return undefined
-  const absolute = path.resolve(workingDir, file)
-  readAuthorities(absolute)
-  return absolute
+  readAuthorities(host, file)
+  return path.resolve(host.workingDir, file)
 }
 
 interface Shown {

@@ -13,7 +13,8 @@ import {
   uncordonNode,
   untagNode,
 } from '../../api/nodes/nodes.ts'
-import { parseDuration, timeLeft } from '../../rules/durations.ts'
+import { defined } from '../../platform/defined.ts'
+import { timeLeft } from '../../rules/durations.ts'
 import { isTag } from '../../rules/names.ts'
 import { longSize } from '../../rules/sizes.ts'
 import {
@@ -259,7 +260,7 @@ const joinToken = defineCommand({
   arguments: {},
   options: {
     duration: {
-      type: 'string',
+      type: 'duration',
       value: 'DURATION',
       defaultText: '1 hour',
       description: 'Lifetime, for example 30m or 7d',
@@ -274,12 +275,10 @@ const joinToken = defineCommand({
     { line: 'svc3 node join-token --duration 7d -o json', does: 'Valid for a week; show when it expires' },
   ],
   async run(context, { options: { duration, reusable } }) {
-    if (duration !== undefined && !parseDuration(duration))
-      throw new UsageError(`Invalid duration "${duration}"`, 'For example 30m or 7d')
     const { client, namespace } = await context.connect()
     const issued = await client.call(createJoinToken, {
       params: { namespace },
-      body: { ...(duration !== undefined && { duration }), ...(reusable && { reusable }) },
+      body: { ...defined({ duration }), ...(reusable && { reusable }) },
       signal: context.signal,
     })
     if (context.isData) await context.done('', issued)

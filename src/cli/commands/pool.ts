@@ -11,20 +11,20 @@ import {
   rotatePool,
   updatePool,
 } from '../../api/vms/pools.ts'
-import { parseDuration } from '../../rules/durations.ts'
-import { isVmConfigName } from '../../rules/names.ts'
+import { defined } from '../../platform/defined.ts'
 import { parseScheduleLine, scheduleLine } from '../../rules/pools/schedule-line.ts'
-import { defineCommand, namespaced, printed } from '../command.ts'
+import type { OptionValues } from '../command.ts'
 import { UsageError } from '../line/usage.ts'
 import { noteFew } from '../note-few.ts'
 import type { OutputColumn } from '../output/output.ts'
 import type { Field } from '../output/record.ts'
-import { changeCommand, deleteCommand, listCommand, showCommand } from '../record-commands.ts'
+import { changeCommand, changed, deleteCommand, listCommand, showCommand } from '../record-commands.ts'
+import { checkConfigName } from './vm-config.ts'
 
 export const poolOptions = {
   'min-idle': { type: 'integer', value: 'N', min: 0, max: 1_000, description: 'Warm VMs to keep ready' },
   'max-idle': { type: 'integer', value: 'N', min: 0, max: 1_000, description: 'Remove warm VMs above this number' },
-  'max-age': { type: 'string', value: 'DURATION', description: 'Replace warm VMs after this time, such as 12h' },
+  'max-age': { type: 'duration', value: 'DURATION', description: 'Replace warm VMs after this time, such as 12h' },
   state: {
     type: 'choice',
     choices: ['running', 'memory'],
@@ -43,32 +43,18 @@ export const poolOptions = {
   },
 } as const
 
-interface Given {
-  readonly 'min-idle'?: number | undefined
-  readonly 'max-idle'?: number | undefined
-  readonly 'max-age'?: string | undefined
-  readonly state?: PoolInput['state'] | undefined
-  readonly 'ready-command'?: string | undefined
-  readonly schedule: readonly string[]
-}
-
-export function settingsOf(
-  options: Given,
-): Pick<PoolInput, 'minIdle' | 'maxIdle' | 'maxAge' | 'state' | 'readyCommand' | 'schedule'> {
-  const { 'min-idle': minIdle, 'max-idle': maxIdle, 'max-age': maxAge, state, 'ready-command': readyCommand } = options
+export function settingsOf(options: OptionValues<typeof poolOptions>) {
+  const { 'min-idle': minIdle, 'max-idle': maxIdle, schedule } = options
   if (minIdle !== undefined && maxIdle !== undefined && minIdle > maxIdle)
     throw new UsageError(`--min-idle ${minIdle} is more than --max-idle ${maxIdle}`, 'Raise --max-idle')
-  if (maxAge !== undefined && !parseDuration(maxAge))
-    throw new UsageError(`Invalid --max-age "${maxAge}"`, 'Specify a duration, for example 12h or 30m')
-  const schedule = options.schedule.map(entryOf)
-  return {
-    ...(minIdle !== undefined && { minIdle }),
-    ...(maxIdle !== undefined && { maxIdle }),
-    ...(maxAge !== undefined && { maxAge }),
-    ...(state !== undefined && { state }),
-    ...(readyCommand !== undefined && { readyCommand }),
-    ...(schedule.length > 0 && { schedule }),
-  }
+  return defined({
+    minIdle,
+    maxIdle,
+    maxAge: options['max-age'],
+    state: options.state,
+    readyCommand: options['ready-command'],
+    schedule: schedule.length > 0 ? schedule.map(entryOf) : undefined,
+  })
 }
 
 function entryOf(text: string): NonNullable<PoolInput['schedule']>[number] {
@@ -149,7 +135,7 @@ const describe = showCommand({
   fields,
 })
 
-const create = defineCommand({
+const create = changeCommand({
   description:
     'Keeps VMs of a VM configuration booted. A deploy that asks for exactly that takes one at once, and it is replaced.',
   arguments: {
@@ -158,8 +144,6 @@ const create = defineCommand({
   options: {
     config: { type: 'string', value: 'CONFIG', required: true, description: 'VM configuration of its VMs' },
     ...poolOptions,
-    ...namespaced,
-    ...printed,
   },
   examples: [
     {
@@ -179,20 +163,16 @@ const create = defineCommand({
       does: 'Hand out VMs once a command of yours passes in them',
     },
   ],
-  async run(context, { args: { name }, options }) {
-    if (!isVmConfigName(name))
-      throw new UsageError(
-        `Invalid name "${name}"`,
-        'Use up to 50 lowercase letters, digits and dashes, with a letter or digit at both ends',
-      )
-    const body = { name, config: options.config, ...settingsOf(options) }
-    const { client, namespace } = await context.connect()
-    const record = await client.call(createPool, { params: { namespace }, body, signal: context.signal })
-    await context.done(`Pool ${record.name} created in ${namespace}.`, record)
-  },
+  change: createPool,
+  body: ({ args: { name }, options }) => ({
+    name: checkConfigName(name),
+    config: options.config,
+    ...settingsOf(options),
+  }),
+  done: ({ name, namespace }) => `Pool ${name} created in ${namespace}.`,
 })
 
-const update = defineCommand({
+const update = changeCommand({
   description: 'Omitted options stay as they are.',
   arguments: { name: { value: 'POOL', description: 'pool to change', names: 'pools', required: true } },
   options: {
@@ -202,36 +182,31 @@ const update = defineCommand({
     'no-schedule': { type: 'boolean', description: 'Remove the schedule' },
     pause: { type: 'boolean', description: 'Start no warm VMs; those that are there stay' },
     resume: { type: 'boolean', description: 'Start warm VMs again' },
-    ...namespaced,
-    ...printed,
   },
   examples: [
     { line: 'svc3 pool update ios --min-idle 4 --max-idle 8', does: 'Keep more VMs ready' },
     { line: 'svc3 pool update ios --pause', does: 'Stop filling a pool' },
   ],
-  async run(context, { args: { name: pool }, options }) {
+  change: updatePool,
+  body: ({ options }) => {
     const { config, pause, resume } = options
     if (pause && resume) throw new UsageError('Specify --pause or --resume, not both')
     if (options['no-ready-command'] && options['ready-command'] !== undefined)
       throw new UsageError('Specify --ready-command or --no-ready-command, not both')
     if (options['no-schedule'] && options.schedule.length > 0)
       throw new UsageError('Specify --schedule or --no-schedule, not both')
-    const body = {
-      ...(config !== undefined && { config }),
-      ...settingsOf(options),
-      ...(options['no-ready-command'] && { readyCommand: '' }),
-      ...(options['no-schedule'] && { schedule: [] }),
-      ...((pause || resume) && { paused: pause === true }),
-    }
-    if (Object.keys(body).length === 0)
-      throw new UsageError(
-        'Nothing to change',
-        'Specify --min-idle, --max-idle, --max-age, --state, --ready-command, --schedule, --config, --pause or --resume',
-      )
-    const { client, namespace } = await context.connect()
-    const record = await client.call(updatePool, { params: { namespace, pool }, body, signal: context.signal })
-    await context.done(`Pool ${record.name} changed in ${namespace}.`, record)
+    return changed(
+      {
+        ...defined({ config }),
+        ...settingsOf(options),
+        ...(options['no-ready-command'] && { readyCommand: '' }),
+        ...(options['no-schedule'] && { schedule: [] }),
+        ...((pause || resume) && { paused: pause }),
+      },
+      'Specify --min-idle, --max-idle, --max-age, --state, --ready-command, --schedule, --config, --pause or --resume',
+    )
   },
+  done: ({ name, namespace }) => `Pool ${name} changed in ${namespace}.`,
 })
 
 const poolArgument = (description: string) =>

@@ -7,7 +7,6 @@ import {
   listServiceAccounts,
   type ServiceAccount,
 } from '../../api/access/service-accounts.ts'
-import { parseDuration } from '../../rules/durations.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
 import { UsageError } from '../line/usage.ts'
 import type { OutputColumn } from '../output/output.ts'
@@ -56,7 +55,7 @@ const token = defineCommand({
   arguments: { name: { value: 'NAME', description: 'service account', names: 'service-accounts', required: true } },
   options: {
     duration: {
-      type: 'string',
+      type: 'duration',
       value: 'DURATION',
       defaultText: '8760h0m0s, a year',
       description: 'Lifetime, for example 8760h0m0s or 30d',
@@ -74,11 +73,8 @@ const token = defineCommand({
   ],
   async run(context, { args: { name }, options }) {
     const { duration, 'no-expiration': noExpiration } = options
-    const example = 'For example 8760h0m0s or 30d'
     if (duration !== undefined && noExpiration)
-      throw new UsageError('Use either --duration or --no-expiration', example)
-    if (duration !== undefined && parseDuration(duration) === undefined)
-      throw new UsageError(`Invalid duration "${duration}"`, example)
+      throw new UsageError('Use either --duration or --no-expiration', 'For example --duration 30d')
     const { client, namespace } = await context.connect()
     const issued = await client.call(createServiceAccountToken, {
       params: { namespace, serviceaccount: name },

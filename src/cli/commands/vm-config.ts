@@ -18,8 +18,8 @@ import { defineCommand, namespaced, printed } from '../command.ts'
 import { UsageError } from '../line/usage.ts'
 import type { OutputColumn } from '../output/output.ts'
 import type { Field } from '../output/record.ts'
-import { deleteCommand, listCommand, showCommand } from '../record-commands.ts'
-import { requestedShape, shapeOptions } from './vm/parts/shape.ts'
+import { changeCommand, deleteCommand, listCommand, showCommand } from '../record-commands.ts'
+import { requestedShape, shapeFields, shapeOptions } from './vm/parts/shape.ts'
 
 export const columns: readonly OutputColumn<VmConfig>[] = [
   { header: 'NAME', cell: (config) => config.name },
@@ -78,7 +78,16 @@ const show = showCommand({
   fields,
 })
 
-const create = defineCommand({
+/** Pools and VM configurations have names of the same form. */
+export function checkConfigName(name: string): string {
+  if (isVmConfigName(name)) return name
+  throw new UsageError(
+    `Invalid name "${name}"`,
+    'Use up to 50 lowercase letters, digits and dashes, with a letter or digit at both ends',
+  )
+}
+
+const create = changeCommand({
   description: 'Saves options under a name, for svc3 vm deploy --config.',
   arguments: {
     name: { value: 'NAME', description: 'up to 50 lowercase letters, digits and dashes', required: true },
@@ -92,8 +101,6 @@ const create = defineCommand({
       description: 'Image name, or OCI reference (arm64)',
     },
     ...shapeOptions,
-    ...namespaced,
-    ...printed,
   },
   examples: [
     {
@@ -101,41 +108,16 @@ const create = defineCommand({
       does: 'Create a configuration for builds',
     },
   ],
-  async run(context, { args: { name }, options }) {
-    if (!isVmConfigName(name))
-      throw new UsageError(
-        `Invalid name "${name}"`,
-        'Use up to 50 lowercase letters, digits and dashes, with a letter or digit at both ends',
-      )
+  change: createVmConfig,
+  body: ({ args: { name }, options }) => {
     if (options['tag-required'] && options.tag === undefined)
       throw new UsageError('--tag-required requires --tag', 'Add --tag TAG')
-    const body = { name, image: options.image, ...requestedShape(options) }
-    const { client, namespace } = await context.connect()
-    const record = await client.call(createVmConfig, { params: { namespace }, body, signal: context.signal })
-    await context.done(`VM configuration ${record.name} created in ${namespace}.`, record)
+    return { name: checkConfigName(name), image: options.image, ...requestedShape(options) }
   },
+  done: ({ name, namespace }) => `VM configuration ${name} created in ${namespace}.`,
 })
 
-type ConfigField = keyof VmConfig & keyof VmConfigUpdate
-
-/** Options, and the fields that they set. */
-const fieldOf: Readonly<Record<keyof typeof shapeOptions, ConfigField>> = {
-  cpu: 'cpu',
-  memory: 'memory',
-  node: 'node',
-  tag: 'tag',
-  'tag-required': 'tagRequired',
-  scheduler: 'scheduler',
-  iso: 'iso',
-  'system-serial': 'systemSerial',
-  gpu: 'gpuPassthrough',
-  'disable-vnc': 'vncConsole',
-  'disable-net-boost': 'netBoost',
-  'legacy-io': 'legacyIO',
-  'display-width': 'displayWidth',
-  'display-height': 'displayHeight',
-  'display-dpi': 'displayDPI',
-}
+type ConfigField = (typeof shapeFields)[keyof typeof shapeFields]
 
 const update = defineCommand({
   description: 'Omitted options stay as they are. VMs deployed from it do not change.',
@@ -176,14 +158,14 @@ const update = defineCommand({
 
 function fieldsToReset(given: readonly string[]): ReadonlySet<ConfigField> {
   const names = given.flatMap((list) => list.split(',')).map((name) => name.trim().replace(/^--/, ''))
-  const unknown = names.find((name) => !Object.hasOwn(fieldOf, name))
+  const unknown = names.find((name) => !Object.hasOwn(shapeFields, name))
   if (unknown !== undefined)
-    throw new UsageError(`Invalid --reset "${unknown}"`, `Use any of ${Object.keys(fieldOf).join(', ')}`)
-  return new Set(names.map((name) => fieldOf[name as keyof typeof fieldOf]))
+    throw new UsageError(`Invalid --reset "${unknown}"`, `Use any of ${Object.keys(shapeFields).join(', ')}`)
+  return new Set(names.map((name) => shapeFields[name as keyof typeof shapeFields]))
 }
 
 function valuesOf(config: VmConfig, without: ReadonlySet<ConfigField>): Pick<VmConfigUpdate, 'image'> {
-  const kept = Object.values(fieldOf).filter((field) => !without.has(field))
+  const kept = Object.values(shapeFields).filter((field) => !without.has(field))
   return { image: config.image, ...Object.fromEntries(kept.map((field) => [field, config[field]])) }
 }
 

@@ -1,5 +1,6 @@
 // Reads a password or another secret from the keyboard or a pipe: never echoed, never repeated, refused when empty.
 import type { Context } from '../command.ts'
+import { readStdin } from '../input.ts'
 import { Interrupted, UsageError } from '../line/usage.ts'
 
 const maxBytes = 64 * 1024
@@ -44,18 +45,12 @@ export async function choosePassword(
   return readPassword(context, question)
 }
 
-async function readAll({ host, signal }: Context, noun: string): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of host.stdin.chunks(signal)) {
-    bytes += chunk.length
-    if (bytes > maxBytes) throw new UsageError(`Standard input is too long for a ${noun}`, 'Check the file')
-    chunks.push(chunk)
-  }
+async function readAll(context: Context, noun: string): Promise<string> {
+  const tooLong = (): UsageError => new UsageError(`Standard input is too long for a ${noun}`, 'Check the file')
+  const bytes = await readStdin(context, maxBytes, tooLong)
   try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks))
-    // Editors and `echo` end a file with a newline: exactly one is not part of the password.
-    return text.replace(/\r?\n$/, '')
+    // Editors and `echo` end a file with a newline; exactly one is not part of the password.
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes).replace(/\r?\n$/, '')
   } catch {
     throw new UsageError(`The ${noun} is not UTF-8 text`, 'Check the file')
   }

@@ -258,7 +258,7 @@ describe('server of an authority', () => {
   })
 
   it("an authority's file that is missing or no certificate is refused with the reason", async () => {
-    assert.match((await setCa('missing.pem')).stderr, /Cannot read the CA file .*missing\.pem \(ENOENT\)/)
+    assert.match((await setCa('missing.pem')).stderr, /Cannot read .*missing\.pem \(ENOENT\)/)
     fs.writeFileSync(path.join(home, 'odd'), 'x')
     assert.match((await setCa(path.join(home, 'odd'))).stderr, /contains no PEM certificate/)
   })

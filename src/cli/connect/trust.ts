@@ -1,11 +1,10 @@
 // Which https servers are trusted: those whose public key is pinned by fingerprint in the config file or, without a
 // pin, those with a certificate of a trusted CA. A pin must match until it is removed or replaced with config set --ca.
 
-import fs from 'node:fs'
 import { findUntrustedPeer, isUntrusted, type TlsPeer, type Trust, type UntrustedPeer } from '../../client/tls.ts'
 import { ConnectionError } from '../../client/transport.ts'
-import { readLine } from '../confirm.ts'
 import type { Host } from '../host.ts'
+import { readInputFile, readLine } from '../input.ts'
 import { Failure, UsageError } from '../line/usage.ts'
 import { editConfig } from './config.ts'
 import { fieldsOf, readCliConfig, type ServerConnection, stringOf } from './connection.ts'
@@ -17,7 +16,7 @@ export function trustFor(host: Host, { apiUrl, ca }: ServerConnection): Trust | 
   if (!apiUrl.startsWith('https:')) return undefined
   // Errors in these are reported now, and not as a failure of the connection.
   const { origin } = new URL(apiUrl)
-  const authorities = ca === undefined ? undefined : readAuthorities(ca)
+  const authorities = ca === undefined ? undefined : readAuthorities(host, ca)
   expectedFingerprint(host, origin, ca)
   return {
     ca: authorities,
@@ -70,18 +69,11 @@ export function checkFingerprint(text: string, source: string): string {
   )
 }
 
-export function readAuthorities(file: string): string {
-  let text: string
-  try {
-    text = fs.readFileSync(file, 'utf8')
-  } catch (error) {
-    throw new Failure(
-      `Cannot read the CA file ${file} (${(error as NodeJS.ErrnoException).code})`,
-      'Choose another file with svc3 config set --ca FILE',
-    )
-  }
+export function readAuthorities(host: Host, file: string): string {
+  const hint = 'Choose another file with svc3 config set --ca FILE'
+  const text = readInputFile(host, file, hint).toString('utf8')
   if (text.includes('-----BEGIN CERTIFICATE-----')) return text
-  throw new Failure(`${file} contains no PEM certificate`, 'Choose another file with svc3 config set --ca FILE')
+  throw new Failure(`${file} contains no PEM certificate`, hint)
 }
 
 async function isAccepted(

@@ -5,13 +5,12 @@ import { allNouns, isListed } from '../../api/nouns.ts'
 import {
   type Arguments,
   type CommandTable,
+  early,
   everywhere,
   type Names,
-  namespaced,
   type Option,
   type Options,
 } from '../command.ts'
-import { formats } from '../output/output.ts'
 import { isLeaf, type Located, locate } from './locate.ts'
 import { synonymsIn } from './synonyms.ts'
 
@@ -50,13 +49,6 @@ const byValue: Readonly<Record<string, Names>> = {
   CONTEXT: 'contexts',
   FILE: 'files',
   DIR: 'folders',
-}
-
-/** Of a line that names no command yet. */
-const early: Options = {
-  ...everywhere,
-  ...namespaced,
-  output: { type: 'choice', short: 'o', choices: formats, description: 'Output format' },
 }
 
 /** `before` are the words before the one that is typed; none of them is the program's name. */

@@ -1,15 +1,14 @@
 // Renders help as text from the table and a command's own data.
 
+import { withProgramName } from '../called-as.ts'
 import {
   type Command,
   type CommandEntry,
   type CommandTable,
   type Example,
+  early,
   everywhere,
-  namespaced,
   type Option,
-  type Options,
-  printed,
 } from '../command.ts'
 import { usageLine } from './parse.ts'
 import { synonymsIn } from './synonyms.ts'
@@ -35,15 +34,12 @@ function rowLines(left: string, right: string, width: number): string[] {
     : [`  ${left.padEnd(width)}   ${first}`.trimEnd(), ...rest.map(below)]
 }
 
-/** The program by its name here; files and hosts that are called svc3 stay. */
-const as = (calledAs: string, line: string): string => line.replaceAll(/(?<![\w/.-])svc3(?= )/g, calledAs)
-
 const text = (lines: readonly string[]): string => `${lines.join('\n')}\n`
 
 export const programSummary = 'svc3 runs macOS virtual machines on a cluster of Apple silicon and Intel hosts.'
 
-/** All that somebody needs who has never seen this program, in the order in which they need it. */
-const steps: readonly Example[] = [
+/** What a new user needs, in the order of use. */
+export const tour: readonly Example[] = [
   { line: 'svc3 login', does: 'Log in (not needed with svc3 dev)' },
   { line: 'svc3 image list', does: 'List the images you can deploy' },
   { line: 'svc3 vm deploy demo --image IMAGE', does: 'Deploy a VM named demo and wait until it runs' },
@@ -54,17 +50,6 @@ const steps: readonly Example[] = [
   { line: 'svc3 vm push demo REGISTRY/TEAM/NAME:TAG --wait', does: 'Push its disk to the registry (Apple silicon)' },
   { line: 'svc3 vm delete demo', does: 'Delete the VM and its disk' },
 ]
-
-/** Those of them whose commands exist. */
-export const tour = (table: CommandTable): readonly Example[] =>
-  steps.filter(({ line }) => {
-    const [, group = '', verb = ''] = line.split(' ')
-    const entry = Object.hasOwn(table, group) ? table[group] : entryCalled(table, group)
-    return entry && (!('commands' in entry) || Object.hasOwn(entry.commands, verb))
-  })
-
-const entryCalled = (table: CommandTable, alias: string): CommandEntry | undefined =>
-  Object.values(table).find(({ aliases }) => aliases?.includes(alias))
 
 /** How the commands stand together in help: each in one of these. */
 const sections: readonly (readonly [string, string])[] = [
@@ -81,14 +66,13 @@ export function programHelp(calledAs: string, table: CommandTable): string {
     return [title, commandRows(Object.fromEntries(own))]
   })
   const width = Math.max(...parts.flatMap(([, rows]) => rows.map(([left]) => left.length)))
-  const early: Options = { ...everywhere, ...namespaced, ...printed }
   return text([
     programSummary,
     '',
     `Usage: ${calledAs} COMMAND [OPTIONS]`,
     ...section(
       'A VM from start to end',
-      tour(table).map(({ line, does }): Row => [as(calledAs, line), as(calledAs, does)]),
+      tour.map(({ line, does }): Row => [withProgramName(line, calledAs), withProgramName(does, calledAs)]),
     ),
     ...parts.flatMap(([title, rows]) => section(title, rows, width)),
     ...section('Options', [
@@ -147,7 +131,7 @@ export function commandHelp(calledAs: string, path: readonly string[], command: 
     ...section('Options', [...own, ...shared]),
     '',
     'Examples:',
-    ...command.examples.flatMap(({ line, does }) => [`  # ${does}`, `  ${as(calledAs, line)}`]),
+    ...command.examples.flatMap(({ line, does }) => [`  # ${does}`, `  ${withProgramName(line, calledAs)}`]),
   ])
 }
 

@@ -1,5 +1,5 @@
 // Finds the command that the first words name. Global options may come before and between these words.
-import type { CommandEntry, CommandTable, Leaf } from '../command.ts'
+import { type CommandEntry, type CommandTable, early, type Leaf, type Option } from '../command.ts'
 import { didYouMean, nearest } from './suggest.ts'
 import { suggestedCommand, synonymOf } from './synonyms.ts'
 import { UsageError } from './usage.ts'
@@ -11,20 +11,6 @@ export interface Located {
   readonly found: Leaf | CommandTable
   /** What the command is given. */
   readonly rest: readonly string[]
-}
-
-/** Options that may stand before the command; true when a value follows. `--version` and help are asked for there. */
-const early: Readonly<Record<string, boolean>> = {
-  '-h': false,
-  '--help': false,
-  '--quiet': false,
-  '--no-color': false,
-  '--debug': false,
-  '-n': true,
-  '--namespace': true,
-  '-o': true,
-  '--output': true,
-  '--context': true,
 }
 
 export const isLeaf = (entry: Leaf | CommandEntry | CommandTable): entry is Leaf =>
@@ -75,15 +61,21 @@ function nameAndValue(word: string): readonly [string, string | undefined] {
   return [name, inline]
 }
 
-const isEarly = (word: string): boolean => Object.hasOwn(early, nameAndValue(word)[0])
+const earlyOption = (typed: string): Option | undefined =>
+  Object.entries(early).find(([name, { short }]) => typed === `--${name}` || typed === `-${short}`)?.[1]
+
+const isEarly = (word: string): boolean => earlyOption(nameAndValue(word)[0]) !== undefined
 
 function takesValue(word: string, path: readonly string[]): boolean {
   const [name, inline] = nameAndValue(word)
-  const known = Object.hasOwn(early, name) ? early[name] : undefined
-  if (known !== undefined) return known && inline === undefined
+  const option = earlyOption(name)
+  if (option) return option.type !== 'boolean' && inline === undefined
   const where = path.length === 0 ? 'before the command' : `after ${path.join(' ')}`
   throw new UsageError(
-    `Unknown option ${name} ${where}${didYouMean(name, [...Object.keys(early), '--version'])}`,
+    `Unknown option ${name} ${where}${didYouMean(
+      name,
+      [...Object.keys(early), 'version'].map((known) => `--${known}`),
+    )}`,
     helpHint(path),
   )
 }

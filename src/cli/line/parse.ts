@@ -120,6 +120,8 @@ function convert(name: string, option: Option, given: readonly string[] | undefi
   if (option.type === 'string' && last === '' && !option.secret) throw new UsageError(`--${name} must not be empty`)
   if (option.type === 'integer') return integer(name, option.min, option.max, last)
   if (option.type === 'minutes') return minutes(name, option.max, last)
+  if (option.type === 'duration' && !parseDuration(last))
+    throw new UsageError(`Invalid --${name} "${last}"`, 'Specify a duration, for example 30m, 2h or 7d')
   if (option.type === 'gibibytes') return gibibytes(name, option.max, last)
   if (option.type === 'choice' && !option.choices.includes(last)) {
     const known = option.choices.join(', ')

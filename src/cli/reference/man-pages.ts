@@ -1,7 +1,6 @@
 // Generates docs/man: svc3(1), and a page for each group of commands. Uses only macros of the classic man package, for
 // man-db and mandoc.
 import { everywhere, type Options } from '../command.ts'
-import { commands } from '../commands/index.ts'
 import { optionRow, programSummary, tour } from '../line/help.ts'
 import { environment, exits, type Fact, type ManualPage, output, precedence } from './pages.ts'
 
@@ -40,7 +39,7 @@ function mainPage(tops: readonly ManualPage[], version: string): string {
     plain(programSummary),
     ...output.map(paragraph),
     section('A VM FROM START TO END'),
-    ...tour(commands).map(({ line, does }) => item(line, does)),
+    ...tour.map(({ line, does }) => item(line, does)),
     section('COMMANDS'),
     ...tops.map(({ words, entry }) =>
       item([...words, ...(entry.aliases ?? [])].join(', '), `${entry.summary}. See svc3-${words[0]}(1).`),

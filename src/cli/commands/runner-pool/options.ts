@@ -1,10 +1,10 @@
 // The settings and credentials of a runner pool on the command line, the same to create and to change one.
-import fs from 'node:fs'
-import path from 'node:path'
 import type { RunnerCredentialInput, RunnerPoolChange } from '../../../api/vms/runner-pools.ts'
-import type { Context } from '../../command.ts'
+import { defined } from '../../../platform/defined.ts'
+import type { Context, OptionValues } from '../../command.ts'
 import { readPassword } from '../../connect/password.ts'
-import { Failure, UsageError } from '../../line/usage.ts'
+import { readInputFile } from '../../input.ts'
+import { UsageError } from '../../line/usage.ts'
 
 export const settingOptions = {
   'min-idle': {
@@ -53,43 +53,26 @@ export const credentialOptions = {
   'token-stdin': { type: 'boolean', description: 'Read a personal access token from standard input instead' },
 } as const
 
-interface Settings {
-  readonly 'min-idle'?: number | undefined
-  readonly max?: number | undefined
-  readonly label: readonly string[]
-  readonly 'connect-within'?: string | undefined
-  readonly 'idle-for'?: string | undefined
-  readonly 'runner-folder'?: string | undefined
-  readonly user?: string | undefined
-}
+type Settings = OptionValues<typeof settingOptions>
 
-type SettingFields = 'minIdle' | 'max' | 'labels' | 'connectWithin' | 'idleFor' | 'runnerFolder' | 'user'
-
-export function settingsOf(options: Settings): Pick<RunnerPoolChange, SettingFields> {
+export function settingsOf(options: Settings) {
   const { 'min-idle': minIdle, max, label, user } = options
-  const { 'connect-within': connectWithin, 'idle-for': idleFor, 'runner-folder': runnerFolder } = options
   if (minIdle !== undefined && max !== undefined && minIdle > max)
     throw new UsageError(`--min-idle ${minIdle} is more than --max ${max}`, 'Raise --max')
-  return {
-    ...(minIdle !== undefined && { minIdle }),
-    ...(max !== undefined && { max }),
-    ...(label.length > 0 && { labels: [...label] }),
-    ...(connectWithin !== undefined && { connectWithin }),
-    ...(idleFor !== undefined && { idleFor }),
-    ...(runnerFolder !== undefined && { runnerFolder }),
-    ...(user !== undefined && { user }),
-  }
+  return defined({
+    minIdle,
+    max,
+    labels: label.length > 0 ? [...label] : undefined,
+    connectWithin: options['connect-within'],
+    idleFor: options['idle-for'],
+    runnerFolder: options['runner-folder'],
+    user,
+  })
 }
 
-interface GivenGuest {
-  readonly 'ssh-user'?: string | undefined
-  readonly 'ssh-password-file'?: string | undefined
-  readonly 'ssh-key'?: string | undefined
-}
-
-/** How runners are started by SSH; empty: not told. */
-export function guestOf(context: Context, given: GivenGuest): Pick<RunnerPoolChange, 'ssh'> {
-  const { 'ssh-user': user, 'ssh-password-file': passwordFile, 'ssh-key': keyFile } = given
+/** How to start runners by SSH; empty if no option says so. */
+export function guestOf(context: Context, options: Settings): Pick<RunnerPoolChange, 'ssh'> {
+  const { 'ssh-user': user, 'ssh-password-file': passwordFile, 'ssh-key': keyFile } = options
   if (user === undefined && passwordFile === undefined && keyFile === undefined) return {}
   if (user === undefined || (passwordFile === undefined) === (keyFile === undefined))
     throw new UsageError(
@@ -102,16 +85,12 @@ export function guestOf(context: Context, given: GivenGuest): Pick<RunnerPoolCha
   return { ssh: { user, password } }
 }
 
-interface Given {
-  readonly 'app-id'?: string | undefined
-  readonly 'installation-id'?: string | undefined
-  readonly 'private-key'?: string | undefined
-  readonly 'token-stdin': boolean
-}
-
-/** Undefined: none was given. */
-export async function credentialOf(context: Context, given: Given): Promise<RunnerCredentialInput | undefined> {
-  const { 'app-id': appId, 'installation-id': installationId, 'private-key': file, 'token-stdin': isToken } = given
+/** Undefined if no option names a credential. */
+export async function credentialOf(
+  context: Context,
+  options: OptionValues<typeof credentialOptions>,
+): Promise<RunnerCredentialInput | undefined> {
+  const { 'app-id': appId, 'installation-id': installationId, 'private-key': file, 'token-stdin': isToken } = options
   const isApp = appId !== undefined || installationId !== undefined || file !== undefined
   const advice = 'Specify --app-id, --installation-id and --private-key, or --token-stdin'
   if (isToken && isApp) throw new UsageError('Specify a GitHub App or a token, not both', advice)
@@ -129,12 +108,7 @@ export async function credentialOf(context: Context, given: Given): Promise<Runn
 }
 
 function readSecret(context: Context, file: string, option: string): string {
-  const place = path.resolve(context.host.workingDir, file)
-  try {
-    const key = fs.readFileSync(place, 'utf8')
-    context.secrets.add(key)
-    return key
-  } catch (error) {
-    throw new Failure(`Cannot read ${place} (${(error as NodeJS.ErrnoException).code})`, `Check the path of ${option}`)
-  }
+  const secret = readInputFile(context.host, file, `Check the path of ${option}`).toString('utf8')
+  context.secrets.add(secret)
+  return secret
 }

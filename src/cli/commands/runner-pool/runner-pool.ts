@@ -11,12 +11,13 @@ import {
   type RunnerPool,
   updateRunnerPool,
 } from '../../../api/vms/runner-pools.ts'
+import { defined } from '../../../platform/defined.ts'
 import { isVmConfigName } from '../../../rules/names.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import { UsageError } from '../../line/usage.ts'
 import type { OutputColumn } from '../../output/output.ts'
 import type { Field } from '../../output/record.ts'
-import { changeCommand, deleteCommand, listCommand, showCommand } from '../../record-commands.ts'
+import { changeCommand, changed, deleteCommand, listCommand, showCommand } from '../../record-commands.ts'
 import { credentialOf, credentialOptions, guestOf, settingOptions, settingsOf } from './options.ts'
 
 export const columns: readonly OutputColumn<RunnerPool>[] = [
@@ -134,7 +135,7 @@ const jobs = defineCommand({
   },
 })
 
-const create = defineCommand({
+const create = changeCommand({
   description:
     'Runs the jobs of GitHub Actions, each in a fresh VM, which is deleted after it. The image of the VM configuration has the runner in it. Credentials are stored encrypted and never shown.',
   arguments: {
@@ -152,8 +153,6 @@ const create = defineCommand({
     'scale-set': { type: 'string', value: 'NAME', description: 'Name at GitHub (default: the name of the pool)' },
     group: { type: 'string', value: 'GROUP', description: 'Runner group (default: Default)' },
     ...settingOptions,
-    ...namespaced,
-    ...printed,
   },
   examples: [
     {
@@ -169,7 +168,8 @@ const create = defineCommand({
       does: 'Start runners by SSH, so that they take warm VMs of a pool',
     },
   ],
-  async run(context, { args: { name }, options }) {
+  change: createRunnerPool,
+  body: async ({ args: { name }, options }, context) => {
     if (!isVmConfigName(name) || !/^[a-z]/.test(name))
       throw new UsageError(
         `Invalid name "${name}"`,
@@ -183,22 +183,12 @@ const create = defineCommand({
         'Specify --app-id, --installation-id and --private-key, or --token-stdin',
       )
     const { url, config, 'scale-set': scaleSet, group } = options
-    const body = {
-      name,
-      url,
-      config,
-      credential,
-      ...(scaleSet !== undefined && { scaleSet }),
-      ...(group !== undefined && { group }),
-      ...settings,
-    }
-    const { client, namespace } = await context.connect()
-    const record = await client.call(createRunnerPool, { params: { namespace }, body, signal: context.signal })
-    await context.done(`Runner pool ${record.name} created in ${namespace}.`, record)
+    return { name, url, config, credential, ...defined({ scaleSet, group }), ...settings }
   },
+  done: ({ name, namespace }) => `Runner pool ${name} created in ${namespace}.`,
 })
 
-const update = defineCommand({
+const update = changeCommand({
   description: 'Omitted options stay as they are. Jobs that run are not disturbed.',
   arguments: { name: { value: 'RUNNER-POOL', description: 'runner pool to change', required: true } },
   options: {
@@ -208,36 +198,29 @@ const update = defineCommand({
     'first-boot': { type: 'boolean', description: 'Start the runner by first-boot data again, and not by SSH' },
     pause: { type: 'boolean', description: 'Take no jobs; they wait at GitHub' },
     resume: { type: 'boolean', description: 'Take jobs again' },
-    ...namespaced,
-    ...printed,
   },
   examples: [
     { line: 'svc3 runner-pool update ios --max 12', does: 'Let more jobs run at once' },
     { line: 'svc3 runner-pool update ios --token-stdin < token.txt', does: 'Replace the credentials' },
     { line: 'svc3 runner-pool update ios --resume', does: 'Take jobs again after a pause' },
   ],
-  async run(context, { args: { name: runnerpool }, options }) {
+  change: updateRunnerPool,
+  body: async ({ options }, context) => {
     const { config, pause, resume, 'first-boot': firstBoot } = options
     if (pause && resume) throw new UsageError('Specify --pause or --resume, not both')
     const credential = await credentialOf(context, options)
-    const body = {
-      ...(config !== undefined && { config }),
-      ...(credential && { credential }),
-      ...settingsOf(options),
-      ...guestOf(context, options),
-      ...(firstBoot && { firstBoot }),
-      ...((pause || resume) && { paused: pause === true }),
-    }
-    if (Object.keys(body).length === 0)
-      throw new UsageError('Nothing to change', 'Specify --max, --min-idle, --config, credentials, --pause or --resume')
-    const { client, namespace } = await context.connect()
-    const record = await client.call(updateRunnerPool, {
-      params: { namespace, runnerpool },
-      body,
-      signal: context.signal,
-    })
-    await context.done(`Runner pool ${record.name} changed in ${namespace}.`, record)
+    return changed(
+      {
+        ...defined({ config, credential }),
+        ...settingsOf(options),
+        ...guestOf(context, options),
+        ...(firstBoot && { firstBoot }),
+        ...((pause || resume) && { paused: pause }),
+      },
+      'Specify --max, --min-idle, --config, credentials, --pause or --resume',
+    )
   },
+  done: ({ name, namespace }) => `Runner pool ${name} changed in ${namespace}.`,
 })
 
 const poolArgument = (description: string) => ({ name: { value: 'RUNNER-POOL', description, required: true } }) as const

@@ -4,7 +4,7 @@ import { getImage } from '../../../api/images/images.ts'
 import { imageStarts, type VmDeployment } from '../../../api/vms/vm-deployment.ts'
 import { deployVm, type Vm } from '../../../api/vms/vms.ts'
 import { defined } from '../../../platform/defined.ts'
-import { parseDuration, timeLeft } from '../../../rules/durations.ts'
+import { timeLeft } from '../../../rules/durations.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
 import { isVmName, nameSuffix, vmNameProblem, vmNameRule } from '../../../rules/names.ts'
 import { parseReservedPorts } from '../../../rules/ports.ts'
@@ -63,7 +63,7 @@ export const command = defineCommand({
     cold: { type: 'boolean', description: 'Boot from disk instead of resuming saved memory' },
     'no-warm': { type: 'boolean', description: 'Take no warm VM of a pool' },
     label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Labels for the VM' },
-    ttl: { type: 'string', value: 'DURATION', description: 'Delete the VM after this time, such as 2h' },
+    ttl: { type: 'duration', value: 'DURATION', description: 'Delete the VM after this time, such as 2h' },
     priority: {
       type: 'integer',
       value: 'N',
@@ -102,8 +102,6 @@ export const command = defineCommand({
     if (options.wait && options['no-wait']) throw new UsageError('Specify --wait or --no-wait, not both')
     if (options['tag-required'] && options.tag === undefined && vmConfig === undefined)
       throw new UsageError('--tag-required requires --tag', 'Add --tag TAG')
-    if (ttl !== undefined && !parseDuration(ttl))
-      throw new UsageError(`Invalid --ttl "${ttl}"`, 'Specify a duration, for example 2h or 30m')
     const name = args.name ?? options.name
     if (options.name !== undefined && options.name !== name)
       throw new UsageError(`Two names specified: ${name} and --name ${options.name}`, 'Specify the name once')

@@ -142,11 +142,11 @@ const serverCause = (message: string): Cause => invalidField('server', message)
 
 const hintFor = (causes: readonly Cause[]): string =>
   causes.some((cause) => cause.field === 'allowInsecure')
-    ? 'Use https, or set "allowInsecure": true (--allow-insecure)'
+    ? 'Use https, or add --allow-insecure ("allowInsecure": true)'
     : 'Correct the fields in details.causes'
 
 const exists = (server: string, namespace: string): ApiError =>
-  alreadyExists(kind, server, { namespace, hint: 'Set "replace": true (--replace) to overwrite it' })
+  alreadyExists(kind, server, { namespace, hint: 'Add --replace ("replace": true) to overwrite it' })
 
 const changed = (server: string): ApiError =>
   conflict(kind, server, 'has another resourceVersion', 'List the credentials, then try again')

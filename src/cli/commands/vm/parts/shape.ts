@@ -1,9 +1,9 @@
 // The options for size and placement that "vm deploy" and "vm-config create" share.
 
+import type { VmDeployment } from '../../../../api/vms/vm-deployment.ts'
 import { schedulers } from '../../../../api/vms/vm-shape.ts'
-import { defined } from '../../../../platform/defined.ts'
 import { isTag } from '../../../../rules/names.ts'
-import type { Options, Values } from '../../../command.ts'
+import type { Options, OptionValues } from '../../../command.ts'
 import { UsageError } from '../../../line/usage.ts'
 
 const pixels = { type: 'integer', value: 'PIXELS', min: 1, max: 16_384 } as const
@@ -46,28 +46,36 @@ export const shapeOptions = {
   },
 } as const satisfies Options
 
-/** The body's fields, without those that were not given: they would override a configuration. */
-export function requestedShape(options: Values<Record<never, never>, typeof shapeOptions>['options']) {
+/** The field that each option sets. An option that disables something sets its field to false. */
+export const shapeFields = {
+  cpu: 'cpu',
+  memory: 'memory',
+  node: 'node',
+  tag: 'tag',
+  'tag-required': 'tagRequired',
+  scheduler: 'scheduler',
+  iso: 'iso',
+  'system-serial': 'systemSerial',
+  gpu: 'gpuPassthrough',
+  'disable-vnc': 'vncConsole',
+  'disable-net-boost': 'netBoost',
+  'legacy-io': 'legacyIO',
+  'display-width': 'displayWidth',
+  'display-height': 'displayHeight',
+  'display-dpi': 'displayDPI',
+} as const satisfies Record<keyof typeof shapeOptions, keyof VmDeployment>
+
+type Shape = Pick<VmDeployment, (typeof shapeFields)[keyof typeof shapeFields]>
+
+/** The fields of the options that were given. Others would override those of a VM configuration. */
+export function requestedShape(options: OptionValues<typeof shapeOptions>): Shape {
   const { tag } = options
   if (tag !== undefined && !isTag(tag))
     throw new UsageError(`Invalid --tag "${tag}"`, 'Use up to 63 letters, digits, dashes, underscores and periods')
-  return defined({
-    cpu: options.cpu,
-    memory: options.memory,
-    node: options.node,
-    tag,
-    tagRequired: whenSet(options['tag-required'], true),
-    scheduler: options.scheduler,
-    iso: options.iso,
-    systemSerial: options['system-serial'],
-    gpuPassthrough: whenSet(options.gpu, true),
-    vncConsole: whenSet(options['disable-vnc'], false),
-    netBoost: whenSet(options['disable-net-boost'], false),
-    legacyIO: whenSet(options['legacy-io'], true),
-    displayWidth: options['display-width'],
-    displayHeight: options['display-height'],
-    displayDPI: options['display-dpi'],
+  const fields = Object.entries(shapeFields).flatMap(([option, field]) => {
+    const value = options[option as keyof typeof shapeFields]
+    if (value === undefined || value === false) return []
+    return [[field, value === true ? !option.startsWith('disable-') : value]]
   })
+  return Object.fromEntries(fields)
 }
-
-const whenSet = <T>(isSet: boolean, value: T): T | undefined => (isSet ? value : undefined)
