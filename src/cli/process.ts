@@ -1,8 +1,9 @@
 // Runs the command line in this process.
-import fs from 'node:fs'
+import { addAbortSignal } from 'node:stream'
 import { quoted } from '../rules/shell-word.ts'
 import { commands } from './commands/index.ts'
 import type { Host, InputStream, Sink } from './host.ts'
+import { exitCodes } from './line/usage.ts'
 import { main } from './main.ts'
 
 const names = ['svc3', 'orka3']
@@ -23,8 +24,8 @@ interface ProcessOptions {
 export async function runProcess(options: ProcessOptions): Promise<never> {
   const file = process.env.SVC3_CALLED_AS || 'svc3'
   const calledAs = file.slice(file.lastIndexOf('/') + 1)
-  const stdout = descriptorSink(1, () => process.stdout)
-  const stderr = descriptorSink(2, () => process.stderr)
+  const stdout = sinkOf(process.stdout)
+  const stderr = sinkOf(process.stderr)
   const host: Host = {
     ...options,
     env: process.env,
@@ -48,75 +49,40 @@ export async function runProcess(options: ProcessOptions): Promise<never> {
   }
   const exitCode = await main(process.argv.slice(2), host, commands)
   await stdout.flush()
+  const { failure } = stdout
+  // A reader that has gone away wants no more output; any other failure means that the answer is not complete.
+  const isIncomplete = failure !== undefined && failure.code !== 'EPIPE'
+  if (isIncomplete) stderr.write(`${host.calledAs}: Cannot write to standard output (${failure.code})\n`)
   await stderr.flush()
-  process.exit(exitCode)
+  process.exit(isIncomplete ? exitCodes.failed : exitCode)
 }
 
-function isTerminal(descriptor: number): boolean {
-  try {
-    if (!fs.fstatSync(descriptor).isCharacterDevice()) return false
-  } catch {
-    return false // closed by whoever started us
-  }
-  // Loaded late, as node:stream below: help has no use for them, and they would be half of what it costs.
-  return process.getBuiltinModule('node:tty').isatty(descriptor)
-}
-
-/**
- * Writes at once and leaves nothing to wait for. A pipe that is full and does not block is handed to Node's stream.
- * When the reader went away (EPIPE), the rest is dropped; when the answer cannot be written, that is a failure.
- */
-function descriptorSink(descriptor: 1 | 2, stream: () => NodeJS.WriteStream): Sink {
-  let terminal: boolean | undefined
-  let gone = false
-  let queued: Promise<void> | undefined
-
-  const writeLater = (rest: Uint8Array): void => {
-    const output = stream()
-    if (!queued) output.on('error', () => undefined)
-    const before = queued ?? Promise.resolve()
-    const written = new Promise<void>((resolve) => output.write(rest, () => resolve()))
-    queued = before.then(() => written)
-  }
-
-  return {
-    get isTerminal() {
-      terminal ??= isTerminal(descriptor)
-      return terminal
-    },
+function sinkOf(stream: NodeJS.WriteStream): Sink & { failure?: NodeJS.ErrnoException } {
+  const sink: Sink & { failure?: NodeJS.ErrnoException } = {
+    isTerminal: stream.isTTY === true,
     get columns() {
-      return stream().columns
+      return stream.columns
     },
     get rows() {
-      return stream().rows
+      return stream.rows
     },
     write(text) {
-      let rest: Uint8Array = typeof text === 'string' ? Buffer.from(text) : text
-      while (rest.length > 0 && !gone) {
-        if (queued) return writeLater(rest)
-        try {
-          rest = rest.subarray(fs.writeSync(descriptor, rest))
-        } catch (error) {
-          const { code } = error as NodeJS.ErrnoException
-          if (code === 'EAGAIN') return writeLater(rest)
-          gone = true
-          if (code !== 'EPIPE' && descriptor === 1) throw new Error(`Cannot write to standard output (${code})`)
-        }
-      }
+      if (!sink.failure) stream.write(text)
     },
-    async flush() {
-      await queued
-    },
+    flush: () => new Promise((resolve) => (stream.destroyed ? resolve() : stream.write('', () => resolve()))),
   }
+  stream.on('error', (error) => {
+    sink.failure ??= error
+  })
+  return sink
 }
 
 const stdin: InputStream = {
   get isTerminal() {
-    return isTerminal(0)
+    return process.stdin.isTTY === true
   },
   async *chunks(signal) {
-    // Not destroyed at the end of a line: there may be a second question.
-    const { addAbortSignal } = process.getBuiltinModule('node:stream')
+    // Kept open after the first line, because a second question may follow.
     yield* addAbortSignal(signal, process.stdin).iterator({ destroyOnReturn: false })
   },
   setEcho(on) {
