@@ -53,7 +53,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
     imports: 'api, cli, cli/line, cli/output, client, platform, rules',
     packages: 'openid-client (oidc.ts)',
   },
-  'cli/line': { imports: 'api, cli, cli/output, rules' },
+  'cli/line': { imports: 'api, cli, rules' },
   'cli/output': { imports: 'cli, rules', packages: 'yaml (output.ts)' },
   'cli/reference': { imports: 'cli, cli/commands, cli/line' },
   client: {

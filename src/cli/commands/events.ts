@@ -2,6 +2,7 @@
 import { allNouns } from '../../api/nouns.ts'
 import { type Event, listEvents } from '../../api/service/events.ts'
 import { followList } from '../../client/follow-list.ts'
+import { defined } from '../../platform/defined.ts'
 import { parseDuration } from '../../rules/durations.ts'
 import { defaultNamespace } from '../../rules/names.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
@@ -30,7 +31,7 @@ export const command = defineCommand({
     for: { type: 'string', value: 'KIND/NAME', description: 'Only events about this record' },
     kind: { type: 'string', value: 'KIND', description: 'Only about records of this kind, such as vm' },
     actor: { type: 'string', value: 'USER', description: 'Only what this user, service account or `system` did' },
-    outcome: { type: 'choice', choices: outcomes, description: 'Only what succeeded, or failed' },
+    outcome: { type: 'choice', choices: outcomes, description: 'Filter by outcome' },
     since: {
       type: 'string',
       value: 'TIME',
@@ -50,15 +51,13 @@ export const command = defineCommand({
     { line: 'svc3 events --for serviceaccount/jenkins -n svc-ios -o wide', does: 'Show the history of one record' },
   ],
   async run(context, { options }) {
+    const { actor, outcome } = options
+    const fields = defined({ 'involved.kind': options.kind && kindOf(options.kind), actor, outcome })
     const fieldSelector = [
       ...(options.for === undefined ? [] : [selectorOf(options.for)]),
-      ...(options.kind === undefined ? [] : [`involved.kind=${kindOf(options.kind)}`]),
-      ...(options.actor === undefined ? [] : [`actor=${options.actor}`]),
-      ...(options.outcome === undefined ? [] : [`outcome=${options.outcome}`]),
+      ...Object.entries(fields).map(([field, value]) => `${field}=${value}`),
     ].join(',')
-    const since = timeOf('since', options.since)
-    const until = timeOf('until', options.until)
-    const times = { ...(since !== undefined && { since }), ...(until !== undefined && { until }) }
+    const times = defined({ since: timeOf('since', options.since), until: timeOf('until', options.until) })
     const { client, namespace } = await context.connect()
     const input = { params: { namespace }, query: { ...times, ...(fieldSelector !== '' && { fieldSelector }) } }
     if (!options.watch) {

@@ -1,6 +1,7 @@
 // svc3 usage
 import { listUsage, type Usage } from '../../api/service/usage.ts'
 import { usageCsv } from '../../api/service/usage-csv.ts'
+import { defined } from '../../platform/defined.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
 import type { OutputColumn } from '../output/output.ts'
 
@@ -29,7 +30,7 @@ export const command = defineCommand({
   ],
   async run(context, { options: { from, to, csv } }) {
     const { client, namespace } = await context.connect()
-    const query = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
+    const query = defined({ from, to })
     const { items } = await client.call(listUsage, { params: { namespace }, query, signal: context.signal })
     if (csv) context.host.stdout.write(usageCsv(items))
     else await context.print(items, columns, `No VMs in ${namespace} in this time`)

@@ -15,6 +15,7 @@ import { listPools } from '../../../api/vms/pools.ts'
 import { listVmConfigs } from '../../../api/vms/vm-configs.ts'
 import type { Client } from '../../../client/client.ts'
 import { bytesAddedBy, lineageOf } from '../../../client/image-lineage.ts'
+import { defined } from '../../../platform/defined.ts'
 import { diskSizeRule, parseDiskSize, sizeText } from '../../../rules/sizes.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import { didYouMean } from '../../line/suggest.ts'
@@ -96,27 +97,24 @@ const show = defineCommand({
   },
 })
 
-const generate = defineCommand({
+const generate = changeCommand({
   description: 'Creates an empty disk for Intel-based VMs, to install a system on. Takes no disk space.',
   arguments: {
     name: { value: 'NAME', description: 'name of the image', required: true },
     size: { value: 'SIZE', description: 'size, for example 512M, 120G or 1T', required: true },
   },
-  options: { ...bootedBy, ...described, ...namespaced, ...printed },
+  options: { ...bootedBy, ...described },
   examples: [
     { line: 'svc3 image generate empty 120G', does: 'Create an empty disk of 120 GiB' },
     { line: 'svc3 image generate empty 120G --firmware uefi', does: 'Boot it with UEFI' },
     { line: 'svc3 image generate sonoma 120G --os macos', does: 'Create a disk to install macOS on from an ISO' },
   ],
-  async run(context, { args: { name, size }, options: { description, firmware, os } }) {
-    checkName(name, 'image')
+  change: generateImage,
+  body: ({ args: { name, size }, options: { description, firmware, os } }) => {
     if (parseDiskSize(size) === undefined) throw new UsageError(`Invalid size "${size}": use ${diskSizeRule}`)
-    const { client, namespace } = await context.connect()
-    const boot = { ...(firmware && { firmware }), ...(os && { os }) }
-    const body = { name, size, ...boot, ...(description !== undefined && { description }) }
-    const image = await client.call(generateImage, { params: { namespace }, body, signal: context.signal })
-    await context.done(`Image ${name} created: an empty disk of ${image.size}.`, image)
+    return { name: checkName(name, 'image'), size, ...defined({ firmware, os, description }) }
   },
+  done: ({ size }, name) => `Image ${name} created: an empty disk of ${size}.`,
 })
 
 const demo = defineCommand({

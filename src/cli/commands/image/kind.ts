@@ -2,6 +2,7 @@
 import type { Image } from '../../../api/images/images.ts'
 import * as images from '../../../api/images/images.ts'
 import * as isos from '../../../api/images/isos.ts'
+import { defined } from '../../../platform/defined.ts'
 import { vmsElsewhere } from '../../../rules/ownership.ts'
 import { sizeText } from '../../../rules/sizes.ts'
 import { type OutputColumn, sizeCell } from '../../output/output.ts'
@@ -60,7 +61,7 @@ export const copyCommand = (kind: ImageKind) =>
     change: kind.copy,
     body: ({ args, options: { description } }) => ({
       name: checkName(args.target, kind.noun),
-      ...(description !== undefined && { description }),
+      ...defined({ description }),
     }),
     done: (_, source, { args }) => `${kind.label} ${args.target} created as a copy of ${source}.`,
   })

@@ -4,6 +4,7 @@ import type { Image } from '../../../api/images/images.ts'
 import { listRemoteImages, pullRemoteImage } from '../../../api/images/remote-images.ts'
 import { listRemoteIsos, pullRemoteIso } from '../../../api/images/remote-isos.ts'
 import type { CallInput } from '../../../client/client.ts'
+import { defined } from '../../../platform/defined.ts'
 import { awaitChange } from '../../await-change.ts'
 import { type Command, defineCommand, millisecondsOf, namespaced, printed, waitingLonger } from '../../command.ts'
 import { followRecord } from '../../follow-record.ts'
@@ -69,7 +70,7 @@ const pullCommand = ({ kind, pull, remoteText, pullExamples }: Remote): Command 
       const timeoutMs = millisecondsOf(timeout)
       const session = await context.connect({ attempts: 1 })
       const { client, namespace, sameTargetFlags } = session
-      const body = { ...(name !== undefined && { name }), ...(description !== undefined && { description }) }
+      const body = defined({ name, description })
       const next = `To follow it: svc3 ${kind.word} list${sameTargetFlags}`
       // Each operation names this parameter after its own kind.
       const input = { params: { namespace, [`remote${kind.word}`]: remote }, body } as unknown as CallInput<typeof pull>

@@ -7,6 +7,7 @@ import type { Image } from '../../../api/images/images.ts'
 import { beginUpload, continueUpload, finishUpload, getUpload, type Upload } from '../../../api/images/uploads.ts'
 import type { Client } from '../../../client/client.ts'
 import { watch } from '../../../client/watch.ts'
+import { defined } from '../../../platform/defined.ts'
 import { isTransient, retry, retryPolicies } from '../../../platform/retry.ts'
 import { nameOfFile } from '../../../rules/image-names.ts'
 import { sizeText } from '../../../rules/sizes.ts'
@@ -41,9 +42,7 @@ export async function uploadFile(context: Context, kind: ImageKind, choice: Uplo
     size: source.bytes,
     key: source.key,
     type: type as 'amd64' | 'arm64',
-    ...(description !== undefined && { description }),
-    ...(firmware !== undefined && { firmware: firmware as 'bios' | 'uefi' }),
-    ...(os !== undefined && { os }),
+    ...defined({ description, firmware: firmware as 'bios' | 'uefi' | undefined, os }),
   }
   const begun = await client.call(beginUpload, { params: { namespace }, body, signal })
   if (begun.offset > 0) context.note(`Resuming after ${sizeText(begun.offset)} of ${sizeText(begun.size)}`)

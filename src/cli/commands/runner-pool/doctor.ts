@@ -119,13 +119,13 @@ export const command = defineCommand({
     'Checks the connection to GitHub, whether a VM of the configuration fits, and how runners have ended; with --try, what the image lacks. Exit code 1: something is wrong.',
   arguments: { name: { value: 'RUNNER-POOL', description: 'name of the runner pool', required: true } },
   options: {
-    try: { type: 'boolean', description: 'Deploy a VM of the configuration, and say what its image lacks' },
+    try: { type: 'boolean', description: 'Deploy a VM of the configuration, and report what its image lacks' },
     ...namespaced,
     ...printed,
   },
   examples: [
-    { line: 'svc3 runner-pool doctor ios', does: 'Say what is in the way of jobs' },
-    { line: 'svc3 runner-pool doctor ios --try', does: 'Look into a VM of the image, too, and delete it after that' },
+    { line: 'svc3 runner-pool doctor ios', does: 'Diagnose why jobs do not run' },
+    { line: 'svc3 runner-pool doctor ios --try', does: 'Also check a VM of the image, which is deleted afterwards' },
   ],
   async run(context, { args: { name: runnerpool }, options }) {
     const { client, namespace } = await context.connect()

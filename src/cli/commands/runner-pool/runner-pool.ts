@@ -109,7 +109,7 @@ const fields: readonly Field<RunnerPool>[] = [
 
 const describe = showCommand({
   argument: { value: 'RUNNER-POOL', description: 'name of the runner pool' },
-  examples: [{ line: 'svc3 runner-pool describe ios', does: 'Show a runner pool, and what is in its way' }],
+  examples: [{ line: 'svc3 runner-pool describe ios', does: 'Show a runner pool and its problems' }],
   get: getRunnerPool,
   fields,
 })
@@ -229,7 +229,7 @@ const pause = changeCommand({
   description:
     'Jobs wait at GitHub. Those that run end undisturbed, and idle runners stay. svc3 runner-pool update --resume takes jobs again.',
   arguments: poolArgument('runner pool to pause'),
-  examples: [{ line: 'svc3 runner-pool pause ios', does: 'Take no jobs for a while' }],
+  examples: [{ line: 'svc3 runner-pool pause ios', does: 'Pause the runner pool' }],
   change: updateRunnerPool,
   body: () => ({ paused: true }),
   done: ({ name, namespace }) => `Runner pool ${name} paused in ${namespace}.`,

@@ -1,6 +1,7 @@
 // svc3 vm save and commit
 import { getImage, type Image, listImages } from '../../../api/images/images.ts'
 import { commitVm, getVm, saveVm } from '../../../api/vms/vms.ts'
+import { defined } from '../../../platform/defined.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
 import { awaitChange } from '../../await-change.ts'
 import {
@@ -79,7 +80,7 @@ const save = defineCommand({
     },
   ],
   async run(context, { args: { vm, image: name }, options: { description, wait, timeout } }) {
-    const body = { imageName: checkName(name, 'image'), ...(description !== undefined && { description }) }
+    const body = { imageName: checkName(name, 'image'), ...defined({ description }) }
     const session = await context.connect({ attempts: 1 })
     const { client, namespace, sameTargetFlags } = session
     const timeoutMs = millisecondsOf(timeout)
@@ -103,7 +104,7 @@ const commit = defineCommand({
     },
   ],
   async run(context, { args: { vm }, options: { description, wait, timeout, yes } }) {
-    const body = description === undefined ? {} : { description }
+    const body = defined({ description })
     const session = await context.connect({ attempts: 1 })
     const { client, namespace, sameTargetFlags } = session
     const { signal } = context

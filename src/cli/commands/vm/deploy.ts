@@ -61,7 +61,7 @@ export const command = defineCommand({
       description: 'Wait for the whole image, or start before all of it is on the node (default: set by the server)',
     },
     cold: { type: 'boolean', description: 'Boot from disk instead of resuming saved memory' },
-    'no-warm': { type: 'boolean', description: 'Take no warm VM of a pool' },
+    'no-warm': { type: 'boolean', description: 'Do not use a warm VM of a pool' },
     label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Labels for the VM' },
     ttl: { type: 'duration', value: 'DURATION', description: 'Delete the VM after this time, such as 2h' },
     priority: {

@@ -1,7 +1,7 @@
 // svc3 vm start, stop, suspend, resume and revert
 import { execVm, type vmCommands } from '../../../api/vms/vms.ts'
 import { awaitChange } from '../../await-change.ts'
-import { type Context, defineCommand, millisecondsOf, namespaced, printed, waiting } from '../../command.ts'
+import { type Command, defineCommand, millisecondsOf, namespaced, printed, waiting } from '../../command.ts'
 import { confirmLoss, yesOption } from '../../confirm.ts'
 import { whileFollowing } from './parts/follow.ts'
 import { vmArgument } from './parts/vm-argument.ts'
@@ -16,79 +16,57 @@ const outcomes: Readonly<Record<PowerCommand, string>> = {
   revert: 'reverted to its image',
 }
 
-/** `minutes` is how long the answer is waited for. */
-export async function changePower(
-  context: Context,
-  name: string,
-  power: PowerCommand,
-  minutes: number,
-): Promise<number> {
-  const { client, namespace, sameTargetFlags } = await context.connect({ attempts: 1 })
-  const input = { params: { namespace, vm: name }, body: { command: power } }
-  const next = `To follow it: svc3 vm show ${name}${sameTargetFlags}`
-  const request = { timeoutMs: millisecondsOf(minutes), what: `the ${power}`, next }
-  const vm = await whileFollowing(context, { client, namespace, name }, (onRetry) =>
-    awaitChange(context, client, execVm, input, { ...request, onRetry }),
-  )
-  await context.done(`VM ${name} ${outcomes[power]}.`, vm)
-  return 0
+interface PowerText {
+  readonly description: string
+  readonly does: string
+  /** Asked on a terminal first, for a change that loses data. */
+  readonly question?: (vm: string) => string
 }
 
-const start = defineCommand({
-  description: 'Intel-based VMs only. To reboot a VM, stop it and start it; its disk is kept.',
-  arguments: vmArgument,
-  options: { ...waiting, ...namespaced, ...printed },
-  examples: [{ line: 'svc3 vm start demo', does: 'Start a stopped VM' }],
-  run: (context, { args, options }) => changePower(context, args.vm, 'start', options.timeout),
-})
-
-const stop = defineCommand({
-  description: 'Intel-based VMs only. The guest is asked to shut down, and powered off if it does not.',
-  arguments: vmArgument,
-  options: { ...waiting, ...namespaced, ...printed },
-  examples: [{ line: 'svc3 vm stop demo', does: 'Stop a VM; its disk is kept' }],
-  run: (context, { args, options }) => changePower(context, args.vm, 'stop', options.timeout),
-})
-
-const suspend = defineCommand({
-  description: 'Intel-based VMs only. Pauses the guest without shutting it down.',
-  arguments: vmArgument,
-  options: { ...waiting, ...namespaced, ...printed },
-  examples: [{ line: 'svc3 vm suspend demo', does: 'Suspend a VM' }],
-  run: (context, { args, options }) => changePower(context, args.vm, 'suspend', options.timeout),
-})
-
-const resume = defineCommand({
-  description: 'Intel-based VMs only. The guest continues where it was suspended.',
-  arguments: vmArgument,
-  options: { ...waiting, ...namespaced, ...printed },
-  examples: [{ line: 'svc3 vm resume demo', does: 'Resume a suspended VM' }],
-  run: (context, { args, options }) => changePower(context, args.vm, 'resume', options.timeout),
-})
-
-const revert = defineCommand({
-  description:
-    'Intel-based VMs only. Stops the VM and starts it from the latest version of its image. Changes on its disk that were not\nsaved or committed are lost.',
-  arguments: vmArgument,
-  options: { ...yesOption, ...waiting, ...namespaced, ...printed },
-  examples: [
-    { line: 'svc3 vm revert demo', does: 'Go back to the latest version of the image' },
-    { line: 'svc3 vm revert demo --yes', does: 'The same, without a question' },
-  ],
-  async run(context, { args, options }) {
-    await confirmLoss(context, {
-      yes: options.yes,
-      question: () => `Revert VM ${args.vm} to its image? All changes on its disk are lost.`,
-      refused: `VM ${args.vm} not reverted`,
-    })
-    return changePower(context, args.vm, 'revert', options.timeout)
-  },
-})
+const powerCommand = (power: PowerCommand, { description, does, question }: PowerText): Command =>
+  defineCommand({
+    description: `Intel-based VMs only. ${description}`,
+    arguments: vmArgument,
+    options: { ...((question ? yesOption : {}) as typeof yesOption), ...waiting, ...namespaced, ...printed },
+    examples: [
+      { line: `svc3 vm ${power} demo`, does },
+      ...(question ? [{ line: `svc3 vm ${power} demo --yes`, does: 'The same, without a question' }] : []),
+    ],
+    async run(context, { args: { vm: name }, options: { timeout, yes } }) {
+      if (question)
+        await confirmLoss(context, { yes, question: () => question(name), refused: `VM ${name} not ${power}ed` })
+      const { client, namespace, sameTargetFlags } = await context.connect({ attempts: 1 })
+      const input = { params: { namespace, vm: name }, body: { command: power } }
+      const next = `To follow it: svc3 vm show ${name}${sameTargetFlags}`
+      const request = { timeoutMs: millisecondsOf(timeout), what: `the ${power}`, next }
+      const vm = await whileFollowing(context, { client, namespace, name }, (onRetry) =>
+        awaitChange(context, client, execVm, input, { ...request, onRetry }),
+      )
+      await context.done(`VM ${name} ${outcomes[power]}.`, vm)
+    },
+  })
 
 export const commands = {
-  start,
-  stop,
-  suspend,
-  resume,
-  revert,
+  start: powerCommand('start', {
+    description: 'To reboot a VM, stop it and start it; its disk is kept.',
+    does: 'Start a stopped VM',
+  }),
+  stop: powerCommand('stop', {
+    description: 'The guest is asked to shut down, and powered off if it does not.',
+    does: 'Stop a VM; its disk is kept',
+  }),
+  suspend: powerCommand('suspend', {
+    description: 'Pauses the guest without shutting it down.',
+    does: 'Suspend a VM',
+  }),
+  resume: powerCommand('resume', {
+    description: 'The guest continues where it was suspended.',
+    does: 'Resume a suspended VM',
+  }),
+  revert: powerCommand('revert', {
+    description:
+      'Stops the VM and starts it from the latest version of its image. Changes on its disk that were not saved or committed are lost.',
+    does: 'Go back to the latest version of the image',
+    question: (vm) => `Revert VM ${vm} to its image? All changes on its disk are lost.`,
+  }),
 }

@@ -35,7 +35,7 @@ const list = defineCommand({
   options: {
     label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Only VMs with these labels' },
     owner: { type: 'string', value: 'OWNER', description: 'Only VMs of this user or service account; "me" is you' },
-    pending: { type: 'boolean', description: 'Only VMs that wait, by their place in the queue' },
+    pending: { type: 'boolean', description: 'Only pending VMs, in the order of the queue' },
     watch: { type: 'boolean', description: 'Follow changes until Ctrl-C' },
     ...allNamespacesOption,
     ...namespaced,
@@ -44,7 +44,7 @@ const list = defineCommand({
   examples: [
     { line: 'svc3 vm list', does: 'List the VMs of the default namespace' },
     { line: 'svc3 vm list demo -o wide', does: 'Show one VM with its node and power state' },
-    { line: 'svc3 vm list --pending', does: 'Show who waits for what, and for about how long' },
+    { line: 'svc3 vm list --pending', does: 'Show the queue with estimated waits' },
     { line: 'svc3 vm list -A --owner me', does: 'List your VMs in all namespaces' },
     { line: 'svc3 vm list --owner me --label team=ios --watch', does: 'Follow your VMs with a label' },
   ],
