@@ -1,5 +1,5 @@
-// Keeps compiled code beside the bundle, where no other user can plant any and each build starts without it. svc3.ts
-// imports this first: the cache serves only what is loaded after it is enabled.
+// Stores compiled code in the folder of the bundle: other users cannot write there, and a new build starts without it.
+// svc3.ts imports this file first, because the cache serves only modules that are loaded after it is enabled.
 const { join } = process.getBuiltinModule('node:path')
 const here = import.meta.dirname
 

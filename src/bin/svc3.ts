@@ -1,5 +1,5 @@
-// The svc3 program: gives the command line its terminal. Nothing is decided here. No await at the top: its bundle is
-// CommonJS, which Node starts sooner than a module.
+// The entry of the svc3 program. It has no top-level await, because its bundle is CommonJS, which Node starts faster than
+// a module.
 import './compile-cache.ts'
 
 import fs from 'node:fs'

@@ -42,7 +42,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   bin: { imports: 'cli, control-plane' },
   cli: {
     imports:
-      'api, cli/commands (process.ts), cli/connect (called-as.ts, command.ts, context.ts, explain.ts, failure.ts), cli/line (await-change.ts, confirm.ts, context.ts, delete-each.ts, explain.ts, failure.ts, follow-record.ts, input.ts, main.ts, record-commands.ts), cli/output (all-namespaces.ts, await-change.ts, command.ts, context.ts, failure.ts, follow-record.ts, note-few.ts, record-commands.ts), client, rules',
+      'api, cli/commands (process.ts), cli/connect (called-as.ts, command.ts, context.ts, explain.ts, failure.ts), cli/line (await-change.ts, confirm.ts, context.ts, delete-each.ts, explain.ts, failure.ts, follow-record.ts, input.ts, main.ts, process.ts, record-commands.ts), cli/output (all-namespaces.ts, await-change.ts, command.ts, context.ts, failure.ts, follow-record.ts, note-few.ts, record-commands.ts), client, rules',
   },
   'cli/commands': {
     imports:

@@ -1,7 +1,7 @@
-// Which operations the package's client has, and in which form.
+// Which operations the client of the npm package has, and in which form.
 import type { Operation } from '../../api/operation.ts'
 
-/** Connections, forms and files are not for a request and its answer in JSON. */
+/** Upgraded connections, forms and files do not fit a method with JSON input and output. */
 export const hasMethod = ({ isUpgrade, isUpload, isDownload, consumes, noun }: Operation): boolean =>
   !isUpgrade && !isUpload && !isDownload && !consumes && noun !== 'uploads'
 

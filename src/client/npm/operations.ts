@@ -12,7 +12,7 @@ type WithoutMethod = IdsWith<
   { isUpgrade: true } | { isUpload: string } | { isDownload: true } | { consumes: string } | { noun: 'uploads' }
 >
 
-/** The namespace of the client is the default of a path below a namespace. */
+/** Paths below a namespace default to the namespace of the client. */
 type Defaulted<O extends Operation> = O['path'] extends `${string}{namespace}/${string}` ? 'namespace' : never
 type Path<O extends Operation> = Omit<ParamsOf<O>, Defaulted<O>> & { [Name in Defaulted<O>]?: string }
 type WatchQuery = 'watch' | 'resourceVersion'
