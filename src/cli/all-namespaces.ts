@@ -1,4 +1,4 @@
-// -A: the records of every namespace that the caller may use, with a column that says where each is.
+// The option -A: lists the records of all namespaces that the caller can use, with a column for the namespace.
 import { listNamespaces } from '../api/access/namespaces.ts'
 import { ApiError } from '../api/errors.ts'
 import type { Context, Options, Session } from './command.ts'
@@ -19,11 +19,10 @@ interface Listed<T> {
   readonly columns: readonly OutputColumn<T>[]
   /** For messages: `svc-ios`, or `any namespace`. */
   readonly where: string
-  /** Undefined when all of them are listed. */
+  /** Undefined if all namespaces are listed. */
   readonly namespace: string | undefined
 }
 
-/** Lists one namespace or all of them. */
 export async function listNamespaced<T extends InNamespace>(
   { signal }: Context,
   { client, namespace }: Session,
@@ -47,7 +46,7 @@ export async function listNamespaced<T extends InNamespace>(
   }
 }
 
-/** It was deleted since it was listed. */
+/** Ignores a namespace that was deleted after it was listed. */
 function unlessGone(error: unknown): readonly never[] {
   if (error instanceof ApiError && error.reason === 'NotFound') return []
   throw error

@@ -1,4 +1,4 @@
-// A change that takes seconds to minutes, as the command line waits for it. Ctrl-C ends only the waiting.
+// Waits for a change that takes seconds to minutes. Ctrl-C ends the wait, and the change continues.
 import type { Operation, ResponseOf } from '../api/operation.ts'
 import { callUntilDone, isTimeout } from '../client/call-until-done.ts'
 import { type CallInput, type Client, randomKey } from '../client/client.ts'
@@ -9,15 +9,15 @@ import { visible } from './output/output.ts'
 
 interface AwaitedChange {
   readonly timeoutMs: number
-  /** What continues when nobody waits any more: `the deploy`. */
+  /** Names the change in messages: `the deploy`. */
   readonly what: string
-  /** What to do then, with a line to copy: `To delete it: svc3 vm delete demo`. */
+  /** The hint after an interrupted wait: `To delete it: svc3 vm delete demo`. */
   readonly next: string
-  /** Shows why the request is sent again, where progress is shown. Otherwise a note says so once. */
+  /** Shows the reason of a retry in the progress line. Default: prints it once as a note. */
   readonly onRetry?: (text: string) => void
 }
 
-/** The client MUST be one that sends each request once (`attempts: 1`): which failures pass is decided here. */
+/** The client must send each request once (`attempts: 1`), because `callUntilDone` retries. */
 export async function awaitChange<O extends Operation & { readonly method: 'POST' }>(
   { signal, note }: Pick<Context, 'signal' | 'note'>,
   client: Client,

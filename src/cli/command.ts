@@ -1,11 +1,12 @@
-// What a command is: data for parser, help and reference, and a function that does the work; and the table of commands.
+// The types of commands: data for the parser, the help and the reference, and a function that does the work. Also options
+// that many commands share.
 import type { ListedNoun } from '../api/nouns.ts'
 import type { Client } from '../client/client.ts'
 import type { ServerConnection } from './connect/connection.ts'
 import type { Host } from './host.ts'
 import { type Format, formats, type OutputColumn, type Rendering } from './output/output.ts'
 
-/** What completion offers for a value: names that the service or the configuration knows, or what is on the disk. */
+/** What completion offers for a value: names from the service or the configuration, or files. */
 export type Names =
   | ListedNoun
   | 'tags'
@@ -13,16 +14,15 @@ export type Names =
   | 'commands'
   | 'files'
   | 'folders'
-  /** Nothing: what is named here is to be new. */
+  /** Offers nothing, because the name must be new. */
   | 'new'
 
 interface OptionText {
   readonly description: string
-  /** Where `value` does not say it already (src/cli/line/complete.ts). */
+  /** Only needed if `value` does not imply it (src/cli/line/complete.ts). */
   readonly names?: Names
-  /** One letter. */
   readonly short?: string
-  /** Its value is never repeated in a message. */
+  /** No message repeats the value. */
   readonly secret?: true
 }
 interface BooleanOption extends OptionText {
@@ -30,14 +30,14 @@ interface BooleanOption extends OptionText {
 }
 interface StringOption extends OptionText {
   readonly type: 'string'
-  /** The value's name in help, in capitals. */
+  /** The name of the value in help, in capitals. */
   readonly value: string
   readonly default?: string
-  /** Shown in help in place of a default that is worked out later. */
+  /** Shown in help if the default depends on the environment or the service. */
   readonly defaultText?: string
   readonly required?: true
   readonly repeatable?: true
-  /** An argument too many was probably meant for it. */
+  /** An unexpected argument was probably meant as the value of this option. */
   readonly strays?: true
 }
 interface IntegerOption extends OptionText {
@@ -48,23 +48,23 @@ interface IntegerOption extends OptionText {
   readonly default?: number
   readonly required?: true
 }
-/** A time, as whole minutes or as a duration such as `1h30m`; its value is in minutes. */
+/** Accepts whole minutes or a duration such as `1h30m`. The value is in minutes. */
 interface MinutesOption extends OptionText {
   readonly type: 'minutes'
   readonly value: string
   readonly max: number
   readonly default?: number
 }
-/** Memory, as a number of GiB with one decimal or with a unit, such as `8G`; its value is in GiB. */
+/** Accepts GiB with at most one decimal, also with a unit, such as `8G`. The value is in GiB. */
 interface GibibytesOption extends OptionText {
   readonly type: 'gibibytes'
   readonly value: string
   readonly max: number
   readonly default?: number
-  /** Shown in help in place of a default that is worked out later. */
+  /** Shown in help if the default depends on the environment or the service. */
   readonly defaultText?: string
 }
-/** A time such as `1h30m`; its value stays as it was written. */
+/** Accepts a duration such as `1h30m`. The value is the text as given. */
 interface DurationOption extends OptionText {
   readonly type: 'duration'
   readonly value: string
@@ -88,17 +88,14 @@ export type Options = Readonly<Record<string, Option>>
 
 export interface Argument {
   readonly names?: Names
-  /** The words that it may be. */
   readonly choices?: readonly string[]
-  /** The name in help, in capitals. */
   readonly value: string
   readonly description: string
   readonly required?: true
-  /** Takes all that follow; only the last argument may. */
+  /** Takes all remaining words. Only the last argument may be repeatable. */
   readonly repeatable?: true
-  /** With `repeatable`: takes what follows `--`, as it stands, also what begins with a dash. */
+  /** With `repeatable`: takes all words after `--`, also those that begin with a dash. */
   readonly afterDashes?: true
-  /** Its value is never repeated in a message. */
   readonly secret?: true
 }
 export type Arguments = Readonly<Record<string, Argument>>
@@ -122,7 +119,7 @@ export interface Values<A extends Arguments, O extends Options> {
 
 export type OptionValues<O extends Options> = Values<Record<never, never>, O>['options']
 
-/** A line that works as it stands, without the program's name, and what it does. */
+/** A command line that works if pasted, and what it does. */
 export interface Example {
   readonly line: string
   readonly does: string
@@ -131,18 +128,18 @@ export interface Example {
 export interface Command<A extends Arguments = Arguments, O extends Options = Options> {
   readonly description?: string
   readonly arguments: A
-  /** Keys are the long names, as typed. */
+  /** Keys are the long names. */
   readonly options: O
   readonly examples: readonly [Example, ...Example[]]
-  /** The command deals with Ctrl-C and SIGTERM itself. */
+  /** The command handles Ctrl-C and SIGTERM itself. */
   readonly ownSignals?: true
-  /** Returns the exit code; nothing is 0. Failures are thrown. */
+  /** Returns the exit code; undefined is 0. Throws on failure. */
   run(context: Context, values: Values<A, O>): Promise<number | undefined>
 }
 
-/** The types of `values` follow from `arguments` and `options`. */
+/** Derives the types of `values` from `arguments` and `options`. */
 export const defineCommand = <const A extends Arguments, const O extends Options>(value: Command<A, O>): Command =>
-  // Sound, because the parser makes the values from these same arguments and options.
+  // Safe, because the parser makes the values from the same arguments and options.
   value as unknown as Command
 
 /** Options of every command. */
@@ -186,15 +183,15 @@ export const waiting = {
   },
 } as const satisfies Options
 
-/** Whole milliseconds: timers take no others. */
+/** Rounds, because timers take whole milliseconds. */
 export const millisecondsOf = (minutes: number): number => Math.round(minutes * 60_000)
 
-/** For commands that wait, if asked to, for content that may be large. */
+/** For commands that can wait for large transfers. */
 export const waitingLonger = {
   timeout: { ...waiting.timeout, default: 60 },
 } as const satisfies Options
 
-/** For commands that wait unless asked not to. */
+/** For commands that wait by default. */
 export const waitsByItself = {
   wait: { type: 'boolean', description: 'Wait until done (default)' },
   'no-wait': { type: 'boolean', description: 'Return at once' },
@@ -210,7 +207,7 @@ export const early: Options = { ...everywhere, ...namespaced, ...printed }
 export interface Session {
   readonly client: Client
   readonly namespace: string
-  /** The options that lead there again, for a line to copy: empty, or ` -n svc-ios`. */
+  /** The options that select the same server and namespace, for commands to paste: empty, or ` -n svc-ios`. */
   readonly sameTargetFlags: string
   readonly apiUrl: string
 }
@@ -218,35 +215,34 @@ export interface Session {
 export interface Context {
   readonly host: Host
   readonly format: Format
-  /** JSON or YAML: only the answer is printed. */
+  /** Whether the format is JSON or YAML, so that nothing but the result is printed. */
   readonly isData: boolean
   readonly signal: AbortSignal
-  /** All commands, for help and completion. */
   readonly commands: CommandTable
-  /** Whether notes and progress are shown: the output is for people, without --quiet. */
+  /** Whether to show notes and progress: a table format, without --quiet. */
   readonly isTalking: boolean
-  /** Values that must not appear in any message. */
+  /** Values that no message may contain. */
   readonly secrets: Set<string>
-  /** Where the service is and as whom to talk to it: a token that has run out is renewed when it can be. */
+  /** The server and the token to use. Renews an expired token if possible. */
   connection(): Promise<ServerConnection>
-  /** The service, as whom the environment or the configuration says. Throws when none is known. */
+  /** Connects to the configured server. Throws if there is none. */
   connect(options?: { readonly timeoutMs?: number; readonly attempts?: number }): Promise<Session>
-  /** The answer: a list of records. `none` is said in place of an empty table on a terminal. */
+  /** Prints records. On a terminal, `none` replaces an empty table. */
   print<T>(items: readonly T[], columns: readonly OutputColumn<T>[], none: string): Promise<void>
-  /** Draws a table row by row, for answers that are streamed. */
+  /** How to render tables that grow row by row. */
   rendering(): Rendering
-  /** The answer of a change: the sentence in a table format, otherwise the record, or the records. */
+  /** Prints the result of a change: the sentence in a table format, otherwise the records. */
   done(sentence: string, record: unknown): Promise<void>
-  /** A remark on stderr, left out when only the answer is wanted. Lines to copy in it begin with `svc3`. */
+  /** Prints a note on stderr, unless only the result is printed. Commands in it begin with `svc3`. */
   note(text: string): void
 }
 
 export interface Leaf {
   readonly summary: string
   readonly aliases?: readonly string[]
-  /** Former names: they work, and no help shows them. */
+  /** Former names, which still work but are not in help. */
   readonly hiddenAliases?: readonly string[]
-  /** For programs: not in help, not suggested. */
+  /** For programs: neither in help nor suggested. */
   readonly hidden?: true
   load(): Promise<{ readonly command: Command }>
 }
@@ -256,7 +252,7 @@ interface Group {
   readonly hiddenAliases?: readonly string[]
   readonly hidden?: true
   readonly commands: CommandTable
-  /** What the group's own word does when no other follows. */
+  /** The command of the group itself, without a further word. */
   load?(): Promise<{ readonly command: Command }>
 }
 export type CommandEntry = Leaf | Group

@@ -1,6 +1,5 @@
-// The one rule of destructive commands: on a terminal, a question that names what is lost; --yes skips it. Without a
-// terminal there is no question: a script is confirmed by being run. Nor is there one where a second command brings it
-// all back: `imagecache remove` (the next deployment fetches it), `rolebinding remove-subject` (`add-subject`).
+// Asks before a destructive command, on a terminal only; --yes skips the question. Scripts are never asked. Neither are
+// commands that another one reverts: `imagecache remove` and `rolebinding remove-subject`.
 import type { Context, Options } from './command.ts'
 import type { Host } from './host.ts'
 import { readLine } from './input.ts'
@@ -10,18 +9,17 @@ export const yesOption = {
   yes: { type: 'boolean', short: 'y', description: 'Skip the confirmation (asked only on a terminal)' },
 } as const satisfies Options
 
-/** Whether somebody can answer. */
 const canAsk = ({ stdin, stderr }: Host): boolean => stdin.isTerminal && stderr.isTerminal
 
 interface Loss {
   readonly yes: boolean
-  /** Names what is lost. Called only when somebody is there to answer; undefined when nothing is lost. */
+  /** Returns a question that names what is lost; undefined if nothing is. Called only on a terminal. */
   question(): string | Promise<string | undefined>
-  /** What is said when the answer is no: `Nothing deleted`. */
+  /** The message after a no: `Nothing deleted`. */
   readonly refused: string
 }
 
-/** Throws unless the answer is yes. */
+/** Throws unless the user confirms. */
 export async function confirmLoss({ host, signal }: Context, { yes, question, refused }: Loss): Promise<void> {
   if (yes || !canAsk(host)) return
   const asked = await question()
@@ -29,7 +27,7 @@ export async function confirmLoss({ host, signal }: Context, { yes, question, re
   host.stderr.write(`${asked} [y/N] `)
   const answer = await readLine(host, signal)
   if (/^(y|yes)$/i.test(answer)) return
-  // Who says no knows what to do next.
+  // A user who answers no needs no hint.
   throw new Failure(refused, /^(n|no)?$/i.test(answer) ? '' : 'Answer y, or add --yes to skip the question')
 }
 
@@ -40,5 +38,4 @@ export function namesText([one, many]: readonly [string, string], names: readonl
   return shown.length === 0 ? `${one} ${last}` : `${many} ${shown.join(', ')} and ${last}`
 }
 
-/** More would not be read. */
 const maxNames = 20

@@ -1,4 +1,4 @@
-// What a command's `run` gets: output and prompts in the requested format, and the service.
+// Creates the context that a command's `run` gets: output in the requested format, and the connection to the service.
 
 import { isLoopback } from '../rules/addresses.ts'
 import { asTyped } from './called-as.ts'
@@ -19,7 +19,7 @@ interface ContextInput {
   readonly commands: CommandTable
 }
 
-/** Long enough for the command that follows. */
+/** A token with less time left could expire during the command. */
 const renewBeforeMs = 60_000
 
 export function createContext({ host, parsed, signal, secrets, commands }: ContextInput): Context {
@@ -42,7 +42,7 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
     note(`The token is sent unencrypted to ${apiUrl}; use https:// to protect it`)
   }
   let hasNamed = false
-  /** Only for people: scripts mean what they set. */
+  /** Printed on terminals only: scripts set the environment on purpose. */
   const nameOverridden = ({ apiUrl, overridden }: ServerConnection): void => {
     if (hasNamed || overridden === undefined || !host.stderr.isTerminal) return
     hasNamed = true
@@ -90,9 +90,9 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
   }
 }
 
-/** Only terminals have colours: scripts rely on every byte of a pipe, also where FORCE_COLOR is set for other programs. */
+/** For terminals only, because scripts rely on the bytes of a pipe even if FORCE_COLOR is set. */
 const hasColor = ({ NO_COLOR, FORCE_COLOR, TERM }: Host['env']): boolean =>
   !NO_COLOR && FORCE_COLOR !== '0' && (TERM !== 'dumb' || Boolean(FORCE_COLOR))
 
-/** Some terminals do not know their own width, and say 0. */
+/** Some terminals report a width of 0. */
 const widthOf = ({ stdout, env }: Host): number | undefined => stdout.columns || Number(env.COLUMNS) || undefined

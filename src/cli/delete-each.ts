@@ -8,25 +8,25 @@ import { exitCodes, Interrupted } from './line/usage.ts'
 
 interface Deletion {
   readonly names: readonly string[]
-  /** What they are in the answer, such as `vm`. */
+  /** The kind in the sentence about each, such as `vm`. */
   readonly kind: string
-  /** The same in a question: one, and several. */
+  /** Singular and plural in the question. */
   readonly nouns: readonly [string, string]
-  /** Answered already. */
+  /** Skips the question. */
   readonly yes: boolean
-  /** The question to ask of `VMs a and b`; it says what is lost with them. */
+  /** Returns the question about `VMs a and b`, which says what is lost with them. */
   question(what: string, names: readonly string[]): string | Promise<string>
-  /** The command that shows what is left, without the program's name. */
+  /** The command that lists the remaining records, without the name of the program. */
   readonly listCommand: string
   remove(name: string): Promise<Status>
-  /** Runs what writes a line, above the progress of `remove`. */
+  /** Runs `write` so that its line appears above the progress of `remove`. */
   above?(write: () => void): void
-  /** What is said of each; scripts rely on that of VMs. */
+  /** The sentence about each deleted record. Scripts rely on the one about VMs. */
   readonly sentence?: (name: string) => string
 }
 
 const atOnce = 8
-/** From the least to the worst: what is gone already hurts nobody. */
+/** From the least to the most severe: a missing record needs no deletion. */
 const badness: readonly number[] = [
   exitCodes.done,
   exitCodes.notFound,
@@ -61,7 +61,7 @@ export async function deleteEach(context: Context, deletion: Deletion): Promise<
           'Stopped waiting; deletes already sent continue',
           `To see what is left: svc3 ${listCommand}`,
         )
-      // Who is not let in, or finds nobody there, need not hear it for every name.
+      // A missing login or connection is reported once, not for every name.
       if (!(outcome instanceof ApiError) || outcome.reason === 'Unauthorized') throw outcome
       failure = outcome
       if (names.length === 1) break
@@ -72,10 +72,10 @@ export async function deleteEach(context: Context, deletion: Deletion): Promise<
       if (badness.indexOf(exitCode) > badness.indexOf(worst)) worst = exitCode
     }
   } finally {
-    // Also when the rest is given up: a program must learn what is gone.
+    // Also after an error: a program must learn what was deleted.
     if (context.isData) await context.print(deleted, [], '')
   }
-  // A single failure can be reported in more detail than here.
+  // The caller reports a single failure in more detail.
   if (failure && names.length === 1) throw failure
   return worst
 }

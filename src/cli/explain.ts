@@ -17,11 +17,11 @@ interface ExplainRequest {
   readonly namespace: string | undefined
 }
 
-/** The error, or one that says more. */
+/** Returns the error, with a better hint if there is one. */
 export async function explain(error: unknown, asked: ExplainRequest): Promise<unknown> {
   if (!(error instanceof ApiError)) return error
   const isMissing = error.reason === 'NotFound' && error.options.kind !== undefined
-  // What the service said has named the request; of what this program missed in a list, only the name can be wrong.
+  // Errors of the service have a request ID. An error of this program can only be about a name that a list lacks.
   if (error.requestId === undefined && (!isMissing || error.options.hint?.startsWith('Did you mean'))) return error
   const more = await (isMissing && error.options.kind
     ? meant(error.options.kind, error.options.name, asked)
@@ -35,7 +35,7 @@ export async function explain(error: unknown, asked: ExplainRequest): Promise<un
 
 type More = (hint: string | undefined) => string
 
-/** What somebody gets who asks for what the other does not know. */
+/** Reasons that a client or server of another version may cause. */
 const strange: ReadonlySet<string> = new Set(['NotFound', 'BadRequest', 'MethodNotAllowed', 'UnsupportedMediaType'])
 
 async function meant(

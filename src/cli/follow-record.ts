@@ -1,4 +1,4 @@
-// Waits for one record, with its progress, until it is done. Ctrl-C and the timeout end the waiting, not the work.
+// Waits until a record is done and shows its progress. Ctrl-C and the timeout end the wait, and the work continues.
 
 import type { ItemOf } from '../api/operation.ts'
 import type { CallInput, ListOperation } from '../client/client.ts'
@@ -8,19 +8,19 @@ import { Interrupted, TimedOut } from './line/usage.ts'
 import { type ProgressStep, startProgress } from './output/progress.ts'
 
 interface Followed<T> {
-  /** In front of its progress: `Image tools`. */
+  /** Printed before the progress: `Image tools`. */
   readonly label: string
   isDone(item: T): boolean
   step(item: T): ProgressStep | undefined
-  /** How long to wait, and what is said when that is over. Default: no limit. */
+  /** How long to wait, and the message of the timeout. Default: no limit. */
   readonly timeout?: { readonly ms: number; readonly message: string } | undefined
-  /** What continues when nobody waits any more: `the save`. */
+  /** Names the work in messages: `the save`. */
   readonly what: string
-  /** What to do then, with a line to copy. */
+  /** The hint after an interrupted wait. */
   readonly next: string
 }
 
-/** The record as it is when it is done; undefined when it was deleted. */
+/** Returns the record when it is done; undefined if it was deleted. */
 export async function followRecord<O extends ListOperation>(
   context: Context,
   { client, namespace }: Session,
@@ -34,7 +34,7 @@ export async function followRecord<O extends ListOperation>(
   let isThere = false
   try {
     for await (const { type, object } of followList(client, list, input, { signal })) {
-      // What exists comes first: had it existed, it would have come by now.
+      // Existing records come before the first bookmark, so the record does not exist.
       if (type === 'DELETED' || (type === 'BOOKMARK' && !isThere)) return undefined
       if (type === 'BOOKMARK') continue
       isThere = true

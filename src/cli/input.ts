@@ -1,4 +1,4 @@
-// Reads what a command is given besides its words: files, and standard input.
+// Reads files and standard input for commands.
 import fs from 'node:fs'
 import path from 'node:path'
 import type { Context } from './command.ts'

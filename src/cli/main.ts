@@ -1,4 +1,4 @@
-// The command line from its first word to its exit code: find the command, parse, run, report errors.
+// Runs a command line: finds the command, parses its words, runs it, and reports errors.
 import type { CommandTable } from './command.ts'
 import { createContext } from './context.ts'
 import { explain } from './explain.ts'
@@ -41,7 +41,7 @@ export async function main(words: readonly string[], world: Host, commands: Comm
     namespace = parsed.options.namespace as string | undefined
     signal = command.ownSignals ? new AbortController().signal : host.interruption()
     const context = createContext({ host, parsed, signal, secrets, commands })
-    // The parser has made these values from the command's own arguments and options.
+    // The parser has made these values from the arguments and options of the command.
     return (await command.run(context, parsed as Parameters<typeof command.run>[1])) ?? 0
   } catch (error) {
     const interrupted = signal?.aborted === true
@@ -50,7 +50,7 @@ export async function main(words: readonly string[], world: Host, commands: Comm
   }
 }
 
-/** What these two options say stands in the environment for those who look there: a flag goes before all of it. */
+/** Puts --debug and --context into the environment, where the rest of the program reads them. Options win over variables. */
 function asAsked(host: Host, { options: { debug, context } }: Parsed): Host {
   if (debug !== true && context === undefined) return host
   const without = { SVC3_API_URL: undefined, SVC3_TOKEN: undefined, SVC3_DATA: undefined }

@@ -8,7 +8,7 @@ import { main } from './main.ts'
 
 const names = ['svc3', 'orka3']
 
-/** How to call this program again from the same folder: what the shell found in PATH has its path here, too. */
+/** How to call this program again. `file` has a path also if the shell found it in PATH. */
 function typedAs(file: string, searched = ''): string {
   const at = file.lastIndexOf('/')
   return quoted(searched.split(':').includes(file.slice(0, at)) ? file.slice(at + 1) : file)
@@ -20,7 +20,7 @@ interface ProcessOptions {
   readonly version: string
 }
 
-/** Runs the command line that this process was started with, and ends the process. */
+/** Runs the command line of this process, then ends the process. */
 export async function runProcess(options: ProcessOptions): Promise<never> {
   const file = process.env.SVC3_CALLED_AS || 'svc3'
   const calledAs = file.slice(file.lastIndexOf('/') + 1)

@@ -1,5 +1,5 @@
-// Commands that most kinds of records have: list, show, delete, and changes that need no code of their own. A module of
-// commands declares what differs: the operation, the columns or fields, and the texts.
+// Builds commands that most kinds of records have: list, show, delete, and changes that are one request. The modules of
+// commands declare the operation, the columns or fields, and the texts.
 import { notFound } from '../api/errors.ts'
 import { type Operation, paramNames, type ResponseOf } from '../api/operation.ts'
 import type { Client } from '../client/client.ts'
@@ -28,7 +28,7 @@ interface CommandText {
   readonly examples: Command['examples']
 }
 
-/** A client whose operations are not known when this is compiled: their parameters come from their paths. */
+/** A client for operations that are known only at run time. */
 interface AnyClient {
   call<O extends Operation>(operation: O, input: object): Promise<ResponseOf<O>>
   listAll<O extends Operation>(operation: O, input: object): Promise<ItemOf<O>[]>
@@ -44,21 +44,21 @@ const paramsOf = ({ path }: Operation, namespace: string, name: string) => ({
 })
 
 interface ListText<O extends Operation> extends CommandText {
-  /** In texts: `runner pools`. */
+  /** The plural in texts: `runner pools`. */
   readonly nouns: string
-  /** In refusals of the API: `runnerpools`. */
+  /** The kind in errors of the API: `runnerpools`. */
   readonly kind: string
   readonly argument?: Partial<Argument>
   readonly list: O
   readonly columns: readonly OutputColumn<ItemOf<O>>[]
-  /** `all`: one namespace, or with -A every one. `cluster`: the records belong to no namespace. */
+  /** `all`: has -A. `namespace`: lists one namespace. `cluster`: the records belong to no namespace. */
   readonly scope: 'all' | 'namespace' | 'cluster'
   nameOf?(item: ItemOf<O>): string
-  /** The name of a record, from an argument. Throws where it can be none. */
+  /** Turns an argument into the name of a record. Throws for an invalid one. */
   parseName?(text: string): string
-  /** What to do when there are none. */
+  /** Printed when there are no records. */
   emptyHint?(session: Session): string
-  /** Remarks to print below the table. `isNamed`: only of records that were named. */
+  /** Prints notes below the table. `isNamed`: whether the caller named records. */
   notes?(context: Context, items: readonly ItemOf<O>[], session: Session, isNamed: boolean): void
 }
 
@@ -100,17 +100,17 @@ interface Chosen<T> {
   readonly kind: string
   readonly items: readonly T[]
   readonly nameOf: (item: T) => string
-  /** None: all of them. */
+  /** Names of the wanted records; empty for all. */
   readonly wanted: readonly string[]
   readonly columns: readonly OutputColumn<T>[]
   /** Printed on a terminal in place of an empty table. */
   readonly none: string
-  /** Undefined for what the whole cluster shares. */
+  /** Undefined for records of the cluster. */
   readonly namespace?: string | undefined
   notes?(items: readonly T[]): void
 }
 
-/** Prints all records or the named ones, and throws when one is missing. */
+/** Prints all records or the named ones. Throws if one is missing. */
 export async function printChosen<T>(context: Context, chosen: Chosen<T>): Promise<number> {
   const { kind, items, nameOf, wanted, columns, none, namespace } = chosen
   const found = wanted.length === 0 ? items : items.filter((item) => wanted.includes(nameOf(item)))
@@ -151,17 +151,17 @@ export async function printRecord<T>(context: Context, record: T, fields: readon
 }
 
 interface DeleteText<O extends Operation, Own extends Options> extends CommandText {
-  /** One and several, in texts: `runner pool`, `runner pools`. */
+  /** Singular and plural in texts. */
   readonly nouns: readonly [string, string]
   readonly argument?: Partial<Argument>
   readonly remove: O
-  /** The command that lists them: `runner-pool list`. */
+  /** The command that lists the records: `runner-pool list`. */
   readonly list: string
   readonly scope?: 'namespace' | 'cluster'
-  /** Options beside the usual ones, and the query that they make. */
+  /** Further options, and the query that they make. */
   readonly options?: Own
   query?(options: Values<Arguments, Own>['options']): object
-  /** Asked on a terminal. Default: `Delete pools a and b in svc-ios?` */
+  /** The question on a terminal. Default: `Delete pools a and b in svc-ios?` */
   question?(what: string, about: DeleteQuestion<Own>): string | Promise<string>
   /** Default: `Successfully deleted pool a`. */
   sentence?(name: string, namespace: string): string
@@ -191,7 +191,7 @@ export function deleteCommand<const O extends Operation, const Own extends Optio
       const { client, namespace, sameTargetFlags } = session
       const { signal } = context
       const place = scope === 'cluster' ? 'from the cluster' : `in ${namespace}`
-      // The parser makes the values of these options, too.
+      // Safe, because the parser makes the values of these options as well.
       const ownOptions = options as unknown as Values<Arguments, Own>['options']
       return deleteEach(context, {
         names,
@@ -214,17 +214,17 @@ export function deleteCommand<const O extends Operation, const Own extends Optio
 }
 
 interface ChangeText<O extends Operation, A extends Arguments, Own extends Options> extends CommandText {
-  /** The first one names the record. */
+  /** The first argument names the record. */
   readonly arguments: A
   readonly options?: Own
   readonly change: O
-  /** Called before the request; may ask for a password. */
+  /** Returns the body. Called before the request; may ask for a password. */
   body?(values: Values<A, Own>, context: Context): unknown
-  /** The sentence that reports the change. */
+  /** Returns the sentence that reports the change. */
   done(record: ResponseOf<O>, name: string, values: Values<A, Own>, namespace: string): string
 }
 
-/** One request about one record, and a sentence about its answer. */
+/** Builds a command that sends one request about one record. */
 export const changeCommand = <
   const O extends Operation,
   const A extends Arguments,
@@ -250,7 +250,7 @@ export const changeCommand = <
     },
   })
 
-/** The body of an update. Throws when it changes nothing. */
+/** Returns the body of an update. Throws if it changes nothing. */
 export function changed<T extends object>(body: T, hint: string): T {
   if (Object.keys(body).length === 0) throw new UsageError('Nothing to change', hint)
   return body

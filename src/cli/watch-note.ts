@@ -1,9 +1,9 @@
-// What people are told of a watch whose connection is lost.
+// Tells the user that the connection of a watch was lost.
 import type { Context } from './command.ts'
 
 export const lostText = 'Connection lost; reconnecting…'
 
-/** Says so once, until there is a connection again. */
+/** Prints the note once per lost connection. */
 export function noteConnection({ note }: Context): (isConnected: boolean) => void {
   let wasConnected = true
   return (isConnected) => {

@@ -4,12 +4,12 @@ import type { Host } from '../host.ts'
 
 const openers: Readonly<Partial<Record<NodeJS.Platform, string>>> = { darwin: 'open', linux: 'xdg-open' }
 
-/** Whether somebody is likely to see a window. */
+/** Whether a window would be visible to the user. */
 export const hasBrowser = ({ env }: Pick<Host, 'env'>): boolean =>
   process.platform === 'darwin' ||
   (openers[process.platform] !== undefined && Boolean(env.DISPLAY || env.WAYLAND_DISPLAY))
 
-/** Neither waits nor fails: the address is printed too. */
+/** Does not wait, and ignores failures, because the address is printed too. */
 export function openBrowser({ env }: Pick<Host, 'env'>, url: string): void {
   const opener = openers[process.platform]
   if (!opener) return
@@ -19,6 +19,6 @@ export function openBrowser({ env }: Pick<Host, 'env'>, url: string): void {
   child.unref()
 }
 
-/** Tokens and keys are not the browser's business, nor that of everything that it starts. */
+/** Keeps tokens and keys from the browser and its child processes. */
 const withoutOurs = (env: Host['env']): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !/^(svc3|orka)_/i.test(name)))

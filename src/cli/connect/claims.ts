@@ -1,15 +1,15 @@
-// What a token says about its bearer. Read without checking the signature: the service does that with every request.
+// Reads the claims of a token. Does not check the signature, which the service does with every request.
 
 interface Claims {
   readonly name?: string
   readonly kind?: string
   readonly admin: boolean
-  /** Of a service account. */
+  /** Present for service accounts. */
   readonly namespace?: string
   readonly expiresAt?: string
 }
 
-/** Nothing for a token that is not one of the service's. */
+/** Returns undefined for a token that svc3 did not issue. */
 export function claimsOf(token: string): Claims | undefined {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
@@ -27,6 +27,6 @@ export function claimsOf(token: string): Claims | undefined {
   }
 }
 
-/** As records name their owner: the address of a user, `serviceaccount:NAMESPACE:NAME`. */
+/** The owner as records name it: the e-mail address of a user, or `serviceaccount:NAMESPACE:NAME`. */
 export const subjectOf = ({ name, kind, namespace }: Claims): string | undefined =>
   name && kind === 'serviceaccount' ? `serviceaccount:${namespace}:${name}` : name || undefined

@@ -1,5 +1,5 @@
-// Writes the configuration file: atomic, private, locked between processes, keeping unknown fields. Reading it is in
-// connection.ts, which every command loads.
+// Writes the configuration file: atomically, readable by its owner only, under a lock between processes, and with unknown
+// fields kept. connection.ts reads it.
 import fs from 'node:fs'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
@@ -34,7 +34,7 @@ export async function editConfig(host: Host, change: (config: Config) => Config)
   })
 }
 
-/** Changes fields of one context; a field that is undefined goes. */
+/** Changes fields of one context; undefined removes a field. */
 export function editContext(
   host: Host,
   name: string,
@@ -52,7 +52,7 @@ export function editContext(
   })
 }
 
-/** Runs `work` in one process at a time for each purpose. */
+/** Runs `work` in one process at a time per purpose. */
 export async function withConfigLock<T>(host: Host, purpose: string, work: () => Promise<T>): Promise<T> {
   const file = configFile(host)
   try {
@@ -81,7 +81,7 @@ function parse(text: string, file: string): Config {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Config
   } catch {
-    // Reported below: a parser's message would quote the file, and with it a token.
+    // The error of the parser would quote the file, which has tokens.
   }
   throw new Failure(`${file} is not a JSON object`, 'Correct it, or move it away')
 }

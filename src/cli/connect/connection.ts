@@ -1,5 +1,5 @@
-// Which service to call, and with which token: --context > SVC3_API_URL > SVC3_DATA > SVC3_CONTEXT > current context >
-// the local server's connection file.
+// Chooses the server and the token: --context, SVC3_API_URL, SVC3_DATA, SVC3_CONTEXT, the current context, or the connection
+// file of the local server, in this order.
 
 import fs from 'node:fs'
 import os from 'node:os'
@@ -15,26 +15,26 @@ export interface ServerConnection {
   readonly apiUrl: string
   readonly token?: string | undefined
   readonly tokenExpiresAt?: string | undefined
-  /** Gets a new token from the provider that gave it, when this one has run out. */
+  /** How to renew an expired token at the identity provider. */
   readonly renewal?: Renewal | undefined
   /** The namespace of the configured context. */
   readonly namespace?: string | undefined
-  /** File of the certificate authorities to trust, in place of the system's. */
+  /** PEM file of the CAs to trust, instead of the system's. */
   readonly ca?: string | undefined
-  /** The configured context that it comes from. */
+  /** The context that was used. */
   readonly context?: string | undefined
-  /** The context that would be used without the environment: a note names it. */
+  /** The context that environment variables override. */
   readonly overridden?: string | undefined
-  /** Where this was found, for messages. */
+  /** Where the address was found, for messages. */
   readonly source: string
-  /** The file that logs in as the administrator of the local server, where no login is stored. */
+  /** The file with the administrator's token of the local server, if that token is used. */
   readonly localLogin?: string | undefined
-  /** The local server that wrote it. */
+  /** Process ID of the local server. */
   readonly pid?: number | undefined
 }
 
 interface Renewal {
-  /** Of the configuration file. */
+  /** The context to store the new token in. */
   readonly context: string
   readonly refreshToken: string
   readonly issuer: string
@@ -56,7 +56,7 @@ export function findConnection(host: Host): ServerConnection {
   return { ...rest, token: checkToken(token) }
 }
 
-/** SVC3_API_URL. A stored token goes only where it was meant to go. */
+/** For SVC3_API_URL. A stored token is sent only to its own server. */
 function byAddress(host: Host, apiUrl: string, hasToken: boolean): ServerConnection {
   const named = { apiUrl, source: 'SVC3_API_URL' }
   const stored = (): ServerConnection => {
@@ -73,7 +73,7 @@ function byAddress(host: Host, apiUrl: string, hasToken: boolean): ServerConnect
   return hasToken ? readable(stored, named) : stored()
 }
 
-/** A broken file is a failure only where something in it is needed. */
+/** Ignores a broken configuration file, for callers that can do without it. */
 function readable<T>(read: () => T, otherwise: T): T {
   try {
     return read()
@@ -82,7 +82,7 @@ function readable<T>(read: () => T, otherwise: T): T {
   }
 }
 
-/** SVC3_DATA: the server that runs on that folder, whatever is configured. */
+/** For SVC3_DATA: the server that runs on this folder, even if a context is configured. */
 function byDataFolder(host: Host, folder: string): ServerConnection {
   const local = localConnection(host)
   if (!local) {
@@ -101,7 +101,7 @@ function byDataFolder(host: Host, folder: string): ServerConnection {
   return local.token === undefined ? stored() : readable(stored, local)
 }
 
-/** The context in use, otherwise the local server. */
+/** The current context, otherwise the local server. */
 function byConfiguration(host: Host): ServerConnection {
   const context = contextConnection(host)
   if (context?.token !== undefined) return context
@@ -116,13 +116,13 @@ function byConfiguration(host: Host): ServerConnection {
   )
 }
 
-/** Who logged in to the local server is that user; who logged out is what they were before. */
+/** A login to the local server takes precedence over the administrator's token in its connection file. */
 const merged = (local: ServerConnection, own: ServerConnection | undefined): ServerConnection =>
   own?.token === undefined
     ? { ...local, namespace: own?.namespace, ca: own?.ca, context: own?.context }
     : { ...own, pid: local.pid }
 
-/** The context that commands use by default, unless it is that server's. */
+/** The current context, unless it is a context of this server. */
 export function contextElsewhere(host: Host, apiUrl: string): string | undefined {
   return readable(() => overriding(host, contextFor(host, apiUrl)?.context).overridden, undefined)
 }
@@ -134,7 +134,7 @@ function overriding(host: Host, own: string | undefined): Pick<ServerConnection,
 
 const isSame = (a: string, b: string): boolean => new URL(a).origin === new URL(b).origin
 
-/** The namespace of a command: flag > environment > context > the default. */
+/** Chooses the namespace: the option, the environment, the context, or the default, in this order. */
 export function chooseNamespace(host: Host, flag: string | undefined, connection: ServerConnection): string {
   const { SVC3_DEFAULT_NAMESPACE, ORKA_DEFAULT_NAMESPACE } = host.env
   return flag || SVC3_DEFAULT_NAMESPACE || ORKA_DEFAULT_NAMESPACE || connection.namespace || 'svc-default'
@@ -148,12 +148,12 @@ export function dataDir(host: Host, flag?: string): string {
   return path.join(home, '.svc3')
 }
 
-/** The name of the context that is used where the environment names no other server. */
+/** The context to use unless the environment names a server. */
 function currentContext(host: Host): string | undefined {
   return stringOf(host.env.SVC3_CONTEXT) ?? stringOf(readCliConfig(host).config?.currentContext)
 }
 
-/** The configured context of that server. */
+/** The context of this server. */
 function contextFor(host: Host, apiUrl: string): ServerConnection | undefined {
   const { config } = readCliConfig(host)
   const contexts = fieldsOf(config?.contexts) ?? {}
@@ -201,7 +201,7 @@ export const unknownContext = (name: string, known: readonly string[], file: str
   return new ApiError('NotFound', `Context ${name} not found in ${file}${didYouMean(name, known)}`, { hint })
 }
 
-/** What is configured, and where; nothing, where there is no such file or no place for one. */
+/** Returns the file and its content; undefined if the file does not exist. */
 export function readCliConfig({ env }: Host): { readonly file: string; readonly config: Fields | undefined } {
   const folder = env.XDG_CONFIG_HOME || (env.HOME && `${env.HOME}/.config`)
   const file = `${folder}/svc3/config.json`
@@ -225,7 +225,7 @@ function localConnection(host: Host): ServerConnection | undefined {
   return { apiUrl: checkUrl(apiUrl, file), token, localLogin: token && file, source: file, pid }
 }
 
-/** What to say when nothing listens at the address of a connection. */
+/** Message and hint for a refused connection. */
 export function explainRefusal(host: Host, connection: ServerConnection): { message: string; hint: string } {
   const { apiUrl, source, pid, context } = connection
   const message = `No server answers at ${apiUrl}${context === undefined ? '' : ` (context ${context})`}`
@@ -236,7 +236,7 @@ export function explainRefusal(host: Host, connection: ServerConnection): { mess
   return { message, hint: `Check the address (from ${source})${start}` }
 }
 
-/** The server and, where there is one, the context: for refusals. */
+/** The server and its context, for messages. */
 export const serverOf = ({ apiUrl, context }: ServerConnection): string =>
   context === undefined ? apiUrl : `${apiUrl}, context ${context}`
 
@@ -250,7 +250,7 @@ export function checkUrl(text: string, source: string): string {
   const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:'
   if (url && isHttp && !url.username && !url.password && !url.search && !url.hash)
     return url.href.replace(/(?<!\/)\/+$/, '')
-  // Not repeated: it may carry a password.
+  // The message does not repeat the address, which may contain a password.
   throw new UsageError(
     `Invalid address in ${source}`,
     'Use the form https://HOST:PORT, for example http://127.0.0.1:8080',
@@ -275,7 +275,7 @@ function readJson(file: string): Fields | undefined {
     const fields = fieldsOf(JSON.parse(text))
     if (fields) return fields
   } catch {
-    // Reported below: a parser's message would quote the file, and with it a token.
+    // The error of the parser would quote the file, which has tokens.
   }
   throw new Failure(`${file} is not a JSON object`, 'Correct it, or move it away')
 }

@@ -1,4 +1,4 @@
-// --debug: each request and its answer on stderr, redacted by redact.ts.
+// Prints requests and responses on stderr for --debug, redacted by redact.ts.
 import type { Transport, TransportResponse } from '../../client/transport.ts'
 import type { Host } from '../host.ts'
 import { visible } from '../output/output.ts'
@@ -8,7 +8,7 @@ const answerHeaders = ['content-type', 'x-request-id', 'retry-after', 'etag', 'c
 const maxShown = 4_000
 let requests = 0
 
-/** `secrets` is what may not be shown by then: more is added while a command runs. */
+/** `secrets` may grow while the command runs. */
 export function debugged(transport: Transport, host: Host, secrets: ReadonlySet<string>): Transport {
   return async (request) => {
     const number = ++requests

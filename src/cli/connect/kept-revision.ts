@@ -1,13 +1,13 @@
-// Keeps the latest revision that commands have seen, for minutes, so that the next command, perhaps at another server
-// of the cluster, reads its own writes. Errors in reading or writing it are ignored.
+// Stores the latest revision that commands have seen for some minutes, so that the next command reads its own writes, even at
+// another server of the cluster. Errors of the file are ignored.
 import fs from 'node:fs'
 import path from 'node:path'
 import { createRevision, type Revision } from '../../client/revision.ts'
 import type { Host } from '../host.ts'
 
-/** No working server is further behind than this. */
+/** A working server is never further behind than this. */
 const keptMs = 600_000
-/** Services that were talked to in that time. */
+/** Number of other servers to remember. */
 const maxKept = 20
 
 type Kept = Readonly<Record<string, { readonly atMs: number; readonly revision: string }>>
@@ -29,7 +29,6 @@ function fileOf({ env }: Host): string | undefined {
 
 function read(file: string): unknown {
   try {
-    // Most of the time there is none, and an error would cost more than the look.
     return fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : undefined
   } catch {
     return undefined
@@ -45,7 +44,7 @@ function freshOf(value: unknown, nowMs: number): Kept {
   return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, Kept[string]] => isFresh(entry[1])))
 }
 
-/** Atomic: two commands may do this at once, and then one of the two revisions is kept. */
+/** Writes atomically. If two commands write at the same time, one of their revisions is lost. */
 function write(file: string, kept: Kept): void {
   const next = `${file}.${process.pid}`
   try {
@@ -56,7 +55,7 @@ function write(file: string, kept: Kept): void {
     try {
       fs.rmSync(next, { force: true })
     } catch {
-      // There was no place for it in the first place.
+      // The folder cannot be written, so there is no file to remove.
     }
   }
 }

@@ -1,4 +1,4 @@
-// Exchanges the provider's tokens for a token of the service, and stores it in the configuration file.
+// Finds the identity provider of the service, and exchanges its tokens for a token of the service.
 
 import { exchangeToken, type UserToken } from '../../api/access/tokens.ts'
 import { getClusterInfo } from '../../api/service/service.ts'
@@ -15,7 +15,6 @@ interface Issuer {
   readonly clientId: string
 }
 
-/** The provider that the service trusts. */
 export async function issuerOf({ host, signal, secrets }: Context, connection: ServerConnection): Promise<Issuer> {
   if (connection.apiUrl.startsWith('https:')) await meetServer(host, connection, signal)
   const client = openClient(host, { ...connection, token: undefined }, { secrets })
@@ -27,14 +26,13 @@ export async function issuerOf({ host, signal, secrets }: Context, connection: S
 export function providerOf(context: Context, connection: ServerConnection, { issuer, clientId }: Issuer): Provider {
   const { host, signal, secrets } = context
   const { origin, hostname } = new URL(issuer)
-  // Where the service itself is reached without TLS, its own provider cannot be better.
+  // The built-in provider has the address of the service, so it needs TLS only if the service does.
   const isOwn = origin === new URL(connection.apiUrl).origin
   const transport = isOwn ? transportFor(host, connection, secrets) : httpTransport()
   return { issuer, clientId, allowPlainHttp: isOwn || loopback.has(hostname), transport, signal }
 }
 const loopback = new Set(['127.0.0.1', '[::1]', 'localhost'])
 
-/** Exchanges the provider's tokens for a token of the service. */
 export async function exchange(
   context: Context,
   connection: ServerConnection,

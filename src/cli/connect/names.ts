@@ -1,5 +1,5 @@
-// Fetches names from the service for "did you mean" and completion: one request with a short timeout and the token at
-// hand, without renewing a login or asking a question.
+// Fetches names from the service for suggestions and completion: with a short timeout and the current token, without
+// renewing a login or asking a question.
 
 import { isListed, type ListedNoun, nouns } from '../../api/nouns.ts'
 import { base, inNamespace, type Operation } from '../../api/operation.ts'
@@ -11,7 +11,7 @@ import { openClient } from './session.ts'
 type LiveNames = ListedNoun | 'tags'
 export const isLive = (names: string): names is LiveNames => names === 'tags' || isListed(names)
 
-/** The list of a noun, as far as the client needs it: with its schemas, a Tab would load the whole table of operations. */
+/** The list operation of a noun without its schemas, because loading all operations would delay completion. */
 function listOf(noun: ListedNoun): typeof listVms {
   const path = `${noun === 'namespaces' ? base : inNamespace}/${nouns[noun].list}`
   const list: Pick<Operation, 'id' | 'method' | 'path' | 'status'> = { id: noun, method: 'GET', path, status: 200 }
@@ -20,7 +20,7 @@ function listOf(noun: ListedNoun): typeof listVms {
 
 interface NamesRequest {
   readonly kind: LiveNames
-  /** From the command line. */
+  /** The option --namespace. */
   readonly namespace: string | undefined
   readonly timeoutMs: number
 }

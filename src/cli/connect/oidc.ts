@@ -11,7 +11,7 @@ import { Failure } from '../line/usage.ts'
 export interface Provider {
   readonly issuer: string
   readonly clientId: string
-  /** Also without TLS: because the service itself is reached so at the same address, or it is on this machine. */
+  /** Allowed if the provider is on this machine, or if the service has the same address and does not use TLS. */
   readonly allowPlainHttp: boolean
   readonly transport: Transport
   readonly signal: AbortSignal
@@ -19,7 +19,7 @@ export interface Provider {
 
 export interface ProviderTokens {
   readonly idToken: string
-  /** The service asks the provider with it for what the ID token does not tell. */
+  /** The service reads claims with it that the ID token lacks. */
   readonly accessToken: string
   readonly refreshToken: string | undefined
 }
@@ -37,7 +37,7 @@ const timeoutMs = 10 * 60_000
 const maxAnswerBytes = 1_048_576
 
 interface BrowserLogin extends Provider {
-  /** Opens the page for the user. */
+  /** Shows the login page to the user. */
   show(url: string): void
 }
 
@@ -56,7 +56,7 @@ export const loginByBrowser = (login: BrowserLogin): Promise<ProviderTokens> =>
         code_challenge_method: 'S256',
         state,
         nonce,
-        // Also when the browser was logged in a moment ago: after a logout, nobody gets in with what it remembers.
+        // Always asks for the password, so that a session of the browser cannot log in again after a logout.
         prompt: 'login',
       })
       login.show(url.href)
@@ -84,7 +84,7 @@ export const loginByDevice = (login: DeviceLogin): Promise<ProviderTokens> =>
       code: started.user_code,
     })
     const { signal } = login
-    // The poll notices an abort only at its next turn.
+    // The poll notices an abort only at its next attempt.
     const aborted = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     const polled = oidc.pollDeviceAuthorizationGrant(config, started, undefined, { signal })
     return tokensOf(await Promise.race([polled, aborted]))
@@ -93,11 +93,11 @@ export const loginByDevice = (login: DeviceLogin): Promise<ProviderTokens> =>
 export const refresh = (provider: Provider, refreshToken: string): Promise<ProviderTokens> =>
   explained(provider, async () => {
     const tokens = await oidc.refreshTokenGrant(await discover(provider), refreshToken)
-    // A provider that does not rotate it sends none: the old one stays good.
+    // A provider that does not rotate refresh tokens sends none, and the old one stays valid.
     return { refreshToken, ...definedOnly(tokensOf(tokens)) }
   })
 
-/** Ends the login at the provider, where it knows how. */
+/** Ends the login at the provider, if it supports revocation. */
 export const revoke = (provider: Provider, refreshToken: string): Promise<void> =>
   explained(provider, async () => {
     const config = await discover(provider)
@@ -115,7 +115,7 @@ async function discover(provider: Provider): Promise<oidc.Configuration> {
   })
 }
 
-/** Only what the provider knows: some refuse scopes that they do not. */
+/** Requests only scopes that the provider supports, because some refuse unknown ones. */
 function scopeFor(config: oidc.Configuration): string {
   const known = config.serverMetadata().scopes_supported
   return wantedScopes.filter((scope) => !known || known.includes(scope)).join(' ')
@@ -131,7 +131,7 @@ const definedOnly = ({ refreshToken, ...tokens }: ProviderTokens) => ({
   ...(refreshToken && { refreshToken }),
 })
 
-/** The service's own transport, so that what holds for its address (a pinned certificate) holds for the provider's. */
+/** Uses the transport of the service, so that its pinned certificate also applies to the built-in provider. */
 function carriedBy({ transport, signal }: Provider): oidc.CustomFetch {
   return async (url, { method, headers, body, signal: limit }) => {
     const answer = await transport({
@@ -151,7 +151,7 @@ function carriedBy({ transport, signal }: Provider): oidc.CustomFetch {
   }
 }
 
-/** The page that asks a person to let a device in shows it. */
+/** Shown on the page that confirms a device login. */
 const userAgent = (): string => `svc3-cli on ${hostname().replaceAll(/[^\w.-]/g, '')}`
 
 async function explained<T>({ issuer, signal }: Provider, work: () => Promise<T>): Promise<T> {
@@ -167,7 +167,7 @@ const refused = (what: string, hint = again): ApiError =>
   new ApiError('Unauthorized', `Unauthorized: ${what}`, { hint })
 const timedOut = (what: string): ApiError => new ApiError('Timeout', what, { hint: again })
 
-/** Errors of OAuth 2.0 that need a text of ours. */
+/** OAuth 2.0 error codes that get another text. */
 const refusals: Readonly<Record<string, () => Error>> = {
   invalid_grant: () => new LoginEnded('the login has expired or was ended'),
   expired_token: () => timedOut('The code expired before the login'),
@@ -187,7 +187,7 @@ function explain(error: unknown, issuer: string): Error {
   return new Failure(`Login at ${issuer} failed: ${what}`, 'Try again; add --debug for details')
 }
 
-/** Listens on a free loopback port for the browser to come back, and tells it how `work` ended. */
+/** Waits on a free loopback port for the redirect of the browser, and shows there how `work` ended. */
 async function onLoopback<T>(
   state: string,
   signal: AbortSignal,
@@ -198,7 +198,7 @@ async function onLoopback<T>(
   const server = createServer(async (request, response) => {
     const url = new URL(request.url ?? '/', 'http://127.0.0.1')
     const isOurs = request.method === 'GET' && url.pathname === '/callback' && url.searchParams.get('state') === state
-    // Anything else on this machine, or any web page, may knock here: only what belongs to this login counts.
+    // Other programs and web pages can send requests to this port. Only those of this login are accepted.
     if (!isOurs) return void response.writeHead(404, { connection: 'close' }).end()
     url.host = request.headers.host ?? url.host
     arrived.resolve(url)
@@ -224,7 +224,7 @@ async function onLoopback<T>(
     done.resolve('failed')
     throw error
   } finally {
-    // The page is being sent: the connection ends when it has arrived, or when the browser does not read it.
+    // Lets the browser receive the page, and closes connections that do not read it.
     const late = setTimeout(() => server.closeAllConnections(), 1_000)
     await new Promise((resolve) => server.close(resolve))
     clearTimeout(late)

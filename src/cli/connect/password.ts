@@ -1,4 +1,4 @@
-// Reads a password or another secret from the keyboard or a pipe: never echoed, never repeated, refused when empty.
+// Reads a password or another secret from the keyboard or a pipe. It is not echoed, and messages do not repeat it.
 import type { Context } from '../command.ts'
 import { readStdin } from '../input.ts'
 import { Interrupted, UsageError } from '../line/usage.ts'
@@ -7,18 +7,17 @@ const maxBytes = 64 * 1024
 const keys = { interrupt: '\u0003', end: '\u0004', backspace: '\b', delete: '\u007f', killLine: '\u0015' } as const
 
 interface Wanted {
-  /** What it is called in messages. */
+  /** The word for the secret in messages. */
   readonly noun?: string
-  /** What to do where none was given. */
+  /** The hint for an empty secret. */
   readonly next?: string
   /**
-   * Throws for one that cannot be used, in words that do not depend on it: only one that passes is kept out of every
-   * message, and a bad one may be a word of theirs.
+   * Throws for an invalid secret. The message must not contain it, because only valid secrets are redacted from messages.
    */
   readonly check?: (password: string) => void
 }
 
-/** Standard input as a password. On a terminal it is asked for. */
+/** Reads the password from standard input; on a terminal, asks for it. */
 export async function readPassword(context: Context, question: string, wanted: Wanted = {}): Promise<string> {
   const { noun = 'password', next = 'Pipe it in, for example: printf %s "$PASSWORD" | svc3 …', check } = wanted
   const { stdin } = context.host
@@ -29,7 +28,7 @@ export async function readPassword(context: Context, question: string, wanted: W
   return password
 }
 
-/** The password of `--password` or `--password-stdin`, or asked for on a terminal. */
+/** Returns the password of --password or --password-stdin, or asks for it on a terminal. */
 export async function choosePassword(
   context: Context,
   { given, fromStdin, question }: { given: string | undefined; fromStdin: boolean; question: string },
@@ -56,10 +55,10 @@ async function readAll(context: Context, noun: string): Promise<string> {
   }
 }
 
-/** One line from the keyboard, unseen; the question goes to stderr, so that stdout stays the answer. */
+/** Reads one line from the keyboard without echo. The question goes to stderr, because stdout is for the result. */
 async function ask({ host, signal }: Context, question: string): Promise<string> {
   const { stdin, stderr } = host
-  // Before the question: whoever types at once would see it.
+  // Before the question, so that keys that are typed early are not echoed.
   stdin.setEcho(false)
   try {
     stderr.write(question)

@@ -1,5 +1,5 @@
-// Redacts requests and answers by an allow-list: a field that is not named here may carry a secret or a customer's
-// data, so only its presence is shown.
+// Redacts requests and responses by an allow-list. Other fields may contain secrets or data of customers, so their values
+// are hidden.
 
 const hidden = '[redacted]'
 
@@ -19,7 +19,7 @@ const headers: ReadonlySet<string> = new Set([
 
 export const shownHeader = (name: string, value: string): string => (headers.has(name.toLowerCase()) ? value : hidden)
 
-/** Fields whose texts are shown, and whose objects are gone into. Everything else of theirs is not. */
+/** Fields whose texts are shown, and whose objects are redacted field by field. */
 const fields: ReadonlySet<string> = new Set(
   `actor allocatableMemory apiDomain apiEndpoint apiVersion appClientId architecture at availableMemory
   baseOauthEndpoint causes checksum code command conditions context continue createdAt deployDate details digest driver
@@ -30,7 +30,6 @@ const fields: ReadonlySet<string> = new Set(
   vmconfig vms warning`.split(/\s+/),
 )
 
-/** A JSON value as it may be shown. */
 export function shownValue(value: unknown, isNamed = true): unknown {
   if (typeof value === 'string') return isNamed ? value : hidden
   if (typeof value !== 'object' || value === null) return value
@@ -39,7 +38,7 @@ export function shownValue(value: unknown, isNamed = true): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, shownValue(field, fields.has(name))]))
 }
 
-/** A body as it may be shown: JSON by its fields, anything else by its length. */
+/** Shows JSON redacted, and of other bodies the length. */
 export function shownBody(text: string): string {
   try {
     return JSON.stringify(shownValue(JSON.parse(text)))
@@ -48,7 +47,7 @@ export function shownBody(text: string): string {
   }
 }
 
-/** Only our own paths have a query of names and selectors; an identity provider's may carry a code. */
+/** Shows the query only of paths of the API, because that of an identity provider may contain a code. */
 export function shownUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url) return hidden
@@ -57,7 +56,7 @@ export function shownUrl(text: string): string {
   return url.pathname.startsWith('/api/') ? place + url.search : `${place}?${hidden}`
 }
 
-/** A last guard for every message: none is built from a secret, and none that carries one leaves. */
+/** A safety net for all messages, in addition to not putting secrets into them. */
 export function withoutSecrets(text: string, secrets: ReadonlySet<string>): string {
   let clean = text.replace(/(Bearer\s+)[\w.~+/=-]{8,}/gi, `$1${hidden}`)
   for (const secret of secrets) if (secret.length >= 4) clean = clean.replaceAll(secret, hidden)

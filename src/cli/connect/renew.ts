@@ -1,5 +1,5 @@
-// Renews an expired token with the provider's refresh token before the command continues. One process at a time: a
-// refresh token has a single use, and a second use would end the login.
+// Renews an expired token with the refresh token of the provider, in one process at a time: a refresh token is valid for one
+// use, and a second use would end the login.
 
 import type { Context } from '../command.ts'
 import { editContext, withConfigLock } from './config.ts'
@@ -10,7 +10,7 @@ export function renewToken(context: Context, connection: ServerConnection): Prom
   const { host } = context
   return withConfigLock(host, 'renewal', async () => {
     const current = findConnection(host)
-    // Another process was faster.
+    // Another process has renewed the token.
     if (!current.renewal || current.token !== connection.token) return current
     const { context: name, refreshToken, ...issuer } = current.renewal
     const { LoginEnded, refresh } = await import('./oidc.ts')

@@ -1,4 +1,4 @@
-// The API client of a command, created on first use because it loads http and the API's schemas.
+// Creates the API client of a command.
 import { type Client, createClient } from '../../client/client.ts'
 import { httpTransport } from '../../client/http.ts'
 import { ConnectionError, type Transport } from '../../client/transport.ts'
@@ -11,7 +11,7 @@ import { trustFor } from './trust.ts'
 interface SessionLimits {
   readonly timeoutMs?: number
   readonly attempts?: number
-  /** What --debug may not show. */
+  /** Values that --debug must not show. */
   readonly secrets?: ReadonlySet<string>
 }
 
@@ -31,7 +31,7 @@ export function openClient(
   })
 }
 
-/** How requests to the service, and to its identity provider, are carried. */
+/** The transport for requests to the service and its identity provider. */
 export function transportFor(
   host: Host,
   connection: ServerConnection,
@@ -41,7 +41,7 @@ export function transportFor(
   return host.env.SVC3_DEBUG ? debugged(plain, host, secrets) : plain
 }
 
-/** Nobody listening is the failure that a new user meets first: it says how to start the service. */
+/** Explains a refused connection, which new users meet first, with how to start the service. */
 function explained(transport: Transport, host: Host, connection: ServerConnection): Transport {
   return async (request) => {
     try {

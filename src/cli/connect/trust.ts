@@ -1,5 +1,5 @@
-// Which https servers are trusted: those whose public key is pinned by fingerprint in the config file or, without a
-// pin, those with a certificate of a trusted CA. A pin must match until it is removed or replaced with config set --ca.
+// Decides which https servers are trusted: with a fingerprint pinned in the config file, only the server with that public
+// key; otherwise those with a certificate of a trusted CA. A pin applies until `config set` removes or replaces it.
 
 import { findUntrustedPeer, isUntrusted, type TlsPeer, type Trust, type UntrustedPeer } from '../../client/tls.ts'
 import { ConnectionError } from '../../client/transport.ts'
@@ -11,10 +11,10 @@ import { fieldsOf, readCliConfig, type ServerConnection, stringOf } from './conn
 
 const probeMs = 5_000
 
-/** Judges each connection when it is made. Nothing where there is no TLS. */
+/** Returns the rule for new connections; undefined without TLS. */
 export function trustFor(host: Host, { apiUrl, ca }: ServerConnection): Trust | undefined {
   if (!apiUrl.startsWith('https:')) return undefined
-  // Errors in these are reported now, and not as a failure of the connection.
+  // Reports configuration errors now, and not as failures of the connection.
   const { origin } = new URL(apiUrl)
   const authorities = ca === undefined ? undefined : readAuthorities(host, ca)
   expectedFingerprint(host, origin, ca)
@@ -29,7 +29,7 @@ export function trustFor(host: Host, { apiUrl, ca }: ServerConnection): Trust | 
   }
 }
 
-/** Asks, on a terminal, about a server that nobody vouches for and that is new here. Nothing is sent to it before. */
+/** On a terminal, asks about an unknown server with an untrusted certificate, before anything is sent to it. */
 export async function meetServer(host: Host, { apiUrl, ca }: ServerConnection, signal: AbortSignal): Promise<void> {
   const { hostname, port, origin } = new URL(apiUrl)
   const canAsk = host.stdin.isTerminal && host.stderr.isTerminal
@@ -46,19 +46,19 @@ export async function meetServer(host: Host, { apiUrl, ca }: ServerConnection, s
   await pin(host, origin, peer.fingerprint)
 }
 
-/** From the environment, or accepted before. Who names an authority for a server means it in place of what was accepted. */
+/** The fingerprint from the environment or the config file. A configured CA replaces accepted fingerprints. */
 function expectedFingerprint(host: Host, origin: string, ca: string | undefined): string | undefined {
   const given = host.env.SVC3_FINGERPRINT
   if (given) return checkFingerprint(given, 'SVC3_FINGERPRINT')
   return ca === undefined ? stringOf(fieldsOf(readCliConfig(host).config?.pins)?.[origin]) : undefined
 }
 
-/** Without a fingerprint, the server is as one that was never met. */
+/** Without a fingerprint, removes the pin. */
 export async function pin(host: Host, origin: string, fingerprint: string | undefined): Promise<void> {
   await editConfig(host, (config) => ({ ...config, pins: { ...fieldsOf(config.pins), [origin]: fingerprint } }))
 }
 
-/** With or without colons, in either case. */
+/** Accepts upper and lower case, with or without colons. */
 export function checkFingerprint(text: string, source: string): string {
   const digits = text.trim().replaceAll(':', '').toUpperCase()
   const pairs = /^[0-9A-F]{64}$/.test(digits) ? digits.match(/../g) : null
@@ -96,7 +96,6 @@ const flaws: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'has expired',
   ERR_TLS_CERT_ALTNAME_INVALID: 'is for another host name',
 }
-/** By OpenSSL's code. */
 const flawOf = (problem: string): string => flaws[problem] ?? `is not trusted (${problem})`
 
 const refused = (peer: TlsPeer, what: string, next: string): ConnectionError =>
@@ -109,7 +108,7 @@ const unknown = (peer: UntrustedPeer): ConnectionError =>
     `If the server printed the same, run svc3 config set --api-url ${peer.origin} --fingerprint ${peer.fingerprint}`,
   )
 
-/** Who has a certificate of an authority now needs no pin. */
+/** A server that now has a trusted certificate needs no pin. */
 const remedy = ({ env }: Host, peer: TlsPeer): string => {
   if (env.SVC3_FINGERPRINT) return 'correct or unset SVC3_FINGERPRINT'
   return isUntrusted(peer)

@@ -1,5 +1,4 @@
-// Completes a partial line: the words that may come next, or the kind of names to ask the service for. Uses the table
-// of commands and the data of the parser; makes no requests.
+// Completes a partial line from the table of commands: the possible words, or the kind of names to fetch. Makes no requests.
 
 import { allNouns, isListed } from '../../api/nouns.ts'
 import {
@@ -20,13 +19,13 @@ export interface Completion {
 }
 
 export interface Cursor {
-  /** Known here; those that do not begin as what is typed are left out later. */
+  /** Candidates, also those that do not begin with the typed text. */
   readonly words: readonly Completion[]
-  /** Have to be asked for. */
+  /** The kind of names to fetch. */
   readonly names?: Names | undefined
-  /** Stands before what is completed, within the same word: `--image=`, or `mini-1,` in a list. */
+  /** The part of the word before the candidates: `--image=`, or `mini-1,` in a list. */
   readonly prefix: string
-  /** Named already. */
+  /** Values that the line already has. */
   readonly without: readonly string[]
   readonly namespace: string | undefined
   readonly context: string | undefined
@@ -36,10 +35,10 @@ const listed = allNouns.flatMap(([noun, { typed }]) =>
   isListed(noun) && typed ? [{ noun, word: typed[0] as string }] : [],
 )
 
-/** Word in KIND/NAME → the names that fit. */
+/** The kind of names after each word of KIND/NAME. */
 const byKind: Readonly<Record<string, Names>> = Object.fromEntries(listed.map(({ noun, word }) => [word, noun]))
 
-/** Name of a value in help → the names that fit. */
+/** The kind of names for each value name in help. */
 const byValue: Readonly<Record<string, Names>> = {
   ...Object.fromEntries(listed.map(({ noun, word }) => [word.toUpperCase(), noun])),
   CONFIG: 'vm-configs',
@@ -51,7 +50,7 @@ const byValue: Readonly<Record<string, Names>> = {
   DIR: 'folders',
 }
 
-/** `before` are the words before the one that is typed; none of them is the program's name. */
+/** `before` has the words before the current one, without the name of the program. */
 export async function cursorOf(table: CommandTable, before: readonly string[], current: string): Promise<Cursor> {
   const located = locatedOf(table, before)
   const nothing: Cursor = { words: [], prefix: '', without: [], namespace: undefined, context: undefined }
@@ -68,7 +67,7 @@ export async function cursorOf(table: CommandTable, before: readonly string[], c
   if (inline !== undefined)
     return option ? { ...place, ...fitting(option, inline, current.slice(0, name.length + 1)) } : place
   if (current.startsWith('-')) return { ...place, words: optionWords(options, given) }
-  // A group whose own word does something has other words as well.
+  // A group that is also a command has further words.
   const inside = isLeaf(found) ? ('commands' in found ? (found.commands as CommandTable) : {}) : found
   const words = commandWords(inside, current)
   const argument = command ? argumentAt(command.arguments, given.plain.length) : undefined
@@ -86,11 +85,11 @@ function locatedOf(table: CommandTable, words: readonly string[]): Located | und
 }
 
 interface Given {
-  /** The last word is an option that waits for its value. */
+  /** The option whose value is being typed. */
   readonly pending: Option | undefined
   readonly isAfterDashes: boolean
   readonly plain: readonly string[]
-  /** By long name; the empty text where an option has no value. */
+  /** Values by long name; empty for options without a value. */
   readonly values: ReadonlyMap<string, string>
 }
 
@@ -165,7 +164,7 @@ const optionWords = (options: Options, { values }: Given): Completion[] =>
     .filter(([name, option]) => !values.has(name) || (option.type === 'string' && option.repeatable))
     .map(([name, { description }]) => ({ value: `--${name}`, description }))
 
-/** Other words for a command are offered only when no command begins as what is typed: `ls` is no second `list`. */
+/** Offers synonyms only if no command fits, so that `ls` is not offered beside `list`. */
 function commandWords(table: CommandTable, current = ''): Completion[] {
   const own = Object.entries(table)
     .filter(([, entry]) => !entry.hidden)

@@ -1,5 +1,5 @@
-// Completion scripts for shells, which call "svc3 __complete". They know no commands, so they never need an update.
-// Bash's also runs in version 3.2, which macOS has.
+// Completion scripts for shells, which call "svc3 __complete". They contain no commands, so they never need an update.
+// The one for bash supports version 3.2, which macOS has.
 
 export const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
 export type Shell = (typeof shells)[number]
@@ -100,6 +100,6 @@ Register-ArgumentCompleter -Native -CommandName 'svc3', 'orka3' -ScriptBlock {
 
 const scripts: Readonly<Record<Shell, string>> = { bash, zsh, fish, powershell }
 
-/** `isBare`: without descriptions. */
+/** `isBare` omits the descriptions. */
 export const completionScript = (shell: Shell, { isBare }: { readonly isBare: boolean }): string =>
   isBare ? scripts[shell].replace(/'?__complete'?/, '$& --no-descriptions') : scripts[shell]

@@ -1,4 +1,4 @@
-// Renders help as text from the table and a command's own data.
+// Renders help as text from the table of commands.
 
 import { withProgramName } from '../called-as.ts'
 import {
@@ -15,9 +15,9 @@ import { synonymsIn } from './synonyms.ts'
 
 type Row = readonly [string, string]
 
-/** Of a usual terminal: a line that is longer would be broken within a word. */
+/** The width of a usual terminal, which would break longer lines within a word. */
 const lineLength = 80
-/** What is longer stands on a line of its own. */
+/** Longer names get their own line. */
 const longestLeft = 36
 
 const section = (title: string, rows: readonly Row[], least = 0): string[] => {
@@ -51,7 +51,7 @@ export const tour: readonly Example[] = [
   { line: 'svc3 vm delete demo', does: 'Delete the VM and its disk' },
 ]
 
-/** How the commands stand together in help: each in one of these. */
+/** The groups of commands in help. Each command is in one of them. */
 const sections: readonly (readonly [string, string])[] = [
   ['Virtual machines', 'vm vm-config pool runner-pool image imagecache iso remote-image remote-iso'],
   ['Access', 'login logout whoami user namespace rolebinding serviceaccount registrycredential'],
@@ -59,7 +59,6 @@ const sections: readonly (readonly [string, string])[] = [
   ['This program', 'config completion migrate version help'],
 ]
 
-/** Help of the program. */
 export function programHelp(calledAs: string, table: CommandTable): string {
   const parts = sections.map(([title, words]): [string, Row[]] => {
     const own = words.split(' ').flatMap((word) => (table[word] ? [[word, table[word]]] : []))
@@ -84,7 +83,6 @@ export function programHelp(calledAs: string, table: CommandTable): string {
   ])
 }
 
-/** Help of a group. */
 export function groupHelp(calledAs: string, path: readonly string[], table: CommandTable, summary: string): string {
   const line = [calledAs, ...path].join(' ')
   return text([
@@ -99,7 +97,7 @@ export function groupHelp(calledAs: string, path: readonly string[], table: Comm
   ])
 }
 
-/** The other words that most people try. */
+/** The synonyms that help mentions. */
 const usual = ['ls', 'rm', 'describe']
 
 function shortWords(table: CommandTable): string[] {
@@ -113,7 +111,7 @@ const commandRows = (table: CommandTable): Row[] =>
     .map(([name, entry]): Row => [names(name, entry.aliases), entry.summary])
 const names = (name: string, aliases: readonly string[] = []): string => [name, ...aliases].join(', ')
 
-/** Help of one command, which may be the word of a group, too. */
+/** Help of a command, which may also be a group. */
 export function commandHelp(calledAs: string, path: readonly string[], command: Command, entry: CommandEntry): string {
   const line = usageLine([calledAs, ...path].join(' '), command.arguments)
   const args = Object.values(command.arguments).map((argument): Row => [argument.value, argument.description])
@@ -135,7 +133,7 @@ export function commandHelp(calledAs: string, path: readonly string[], command: 
   ])
 }
 
-/** A text as lines of at most so many characters, broken between words. */
+/** Breaks a text between words. */
 function wrapped(text: string, length = lineLength): string[] {
   if (text.length <= length) return [text]
   const before = text.lastIndexOf(' ', length)

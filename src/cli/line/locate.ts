@@ -5,11 +5,11 @@ import { suggestedCommand, synonymOf } from './synonyms.ts'
 import { UsageError } from './usage.ts'
 
 export interface Located {
-  /** The words as they were typed. */
+  /** The words of the command as they were typed. */
   readonly path: readonly string[]
-  /** A table when the words stop at the root or at a group that does nothing by itself. */
+  /** A table if the words name the program or a group that is not a command. */
   readonly found: Leaf | CommandTable
-  /** What the command is given. */
+  /** The arguments and options of the command. */
   readonly rest: readonly string[]
 }
 
@@ -35,7 +35,7 @@ export function locate(words: readonly string[], root: CommandTable): Located {
       }
       continue
     }
-    // "vm help deploy" is "vm --help deploy".
+    // Treats "vm help deploy" as "vm --help deploy".
     if (word === 'help' && path.length > 0 && !Object.hasOwn(table, word)) {
       options.unshift('--help')
       continue
@@ -80,7 +80,7 @@ function takesValue(word: string, path: readonly string[]): boolean {
   )
 }
 
-/** The entry that a word names, and the name for it in help: as it was typed, unless it is another word for a command. */
+/** Finds the entry of a word, and its name for help: as typed, unless it is a synonym. */
 function entryOf(
   root: CommandTable,
   table: CommandTable,
@@ -101,7 +101,7 @@ function entryOf(
 
 const helpHint = (path: readonly string[]): string => `Run ${['svc3', ...path].join(' ')} --help to see the commands`
 
-/** A word of this table that is near or means nearly the same, or the word in another group: there the first at the root. */
+/** Suggests a similar word of this table, or the same word in another group. At the root, other groups come first. */
 function meantBy(root: CommandTable, table: CommandTable, word: string): string | undefined {
   const names = Object.entries(table).flatMap(([name, entry]) => (entry.hidden ? [] : [name, ...(entry.aliases ?? [])]))
   const here = (): string | undefined => suggestedCommand(word, table) ?? nearest(word, names)

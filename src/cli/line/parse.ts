@@ -1,4 +1,4 @@
-// Parses the words of a command line into typed values, or into one line about what is wrong.
+// Parses the words of a command line into typed values. Throws a UsageError for invalid ones.
 import { parseDuration } from '../../rules/durations.ts'
 import { type Argument, type Arguments, type Command, everywhere, type Option, type Options } from '../command.ts'
 import { didYouMean } from './suggest.ts'
@@ -11,7 +11,7 @@ export interface Parsed {
 }
 
 interface Token {
-  /** Of the word that it is in. */
+  /** Index of its word. */
   readonly index: number
   readonly name: string
   readonly rawName: string
@@ -19,7 +19,7 @@ interface Token {
   readonly inlineValue: boolean | undefined
 }
 
-/** Whether help was asked for, however wrong the rest may be. The `-1h` of a slip is a time. */
+/** Whether the words request help, also if others are invalid. `-1h` is a mistyped duration, not `-h`. */
 export const asksForHelp = (command: Command, words: readonly string[]): boolean =>
   tokenize({ ...command.options, ...everywhere }, words).options.some(
     ({ name, value, index }) => name === 'help' && value !== 'false' && !/^-\d/.test(words[index] ?? ''),
@@ -41,7 +41,7 @@ export function parse(command: Command, words: readonly string[]): Parsed {
 
 interface Tokens {
   readonly options: Token[]
-  /** Neither options nor values of options, before `--` and after it. */
+  /** Words before `--` that are neither options nor their values. */
   readonly words: string[]
   readonly afterDashes: string[]
 }
@@ -51,7 +51,7 @@ function tokenize(options: Options, words: readonly string[]): Tokens {
     const type = option.type === 'boolean' ? 'boolean' : 'string'
     return [name, { type, multiple: true, ...(option.short && { short: option.short }) }] as const
   })
-  // Not imported: that would load all of Node's that node:util can get, for every help.
+  // An import of node:util would load every module that its lazy getters refer to.
   const { tokens } = process.getBuiltinModule('node:util').parseArgs({
     args: withLongNames(options, words),
     options: Object.fromEntries(config),
@@ -68,7 +68,7 @@ function tokenize(options: Options, words: readonly string[]): Tokens {
   }
 }
 
-/** `-o=json` as `--output=json`: Node takes the sign for a part of the value, or for an option. */
+/** Turns `-o=json` into `--output=json`, because Node takes "=" for a part of the value. */
 function withLongNames(options: Options, words: readonly string[]): string[] {
   const end = words.indexOf('--')
   return words.map((word, index) => {
@@ -78,13 +78,13 @@ function withLongNames(options: Options, words: readonly string[]): string[] {
   })
 }
 
-/** The text of an option that is known and used as it should be. */
+/** Returns the value of an option as text. Throws if the option is unknown or misused. */
 function checkToken(token: Token, options: Options): string {
   const { name, rawName, value, inlineValue } = token
   const option = Object.hasOwn(options, name) ? options[name] : undefined
   if (!option) throw new UsageError(unknownOption(token, options))
   if (option.type === 'boolean') {
-    // Not repeated: what is glued to --password-stdin may be a password.
+    // The message does not repeat the value: after --password-stdin= it may be a password.
     if (value !== undefined && value !== 'true' && value !== 'false')
       throw new UsageError(`${rawName} takes only true or false`)
     return value ?? 'true'
@@ -99,7 +99,7 @@ function checkToken(token: Token, options: Options): string {
 
 function unknownOption({ name, rawName }: Token, options: Options): string {
   if (name.length === 1) return `Unknown option ${rawName}`
-  // A value that was glued to the name must not be shown when it may be a secret.
+  // A value without "=" after the name of a secret option must not be shown.
   const glued = Object.keys(options).find((known) => options[known]?.secret && name.startsWith(known))
   if (glued) return `Unknown option --${glued}…. Write --${glued}=VALUE or --${glued} VALUE`
   return `Unknown option ${rawName}${didYouMean(
@@ -142,7 +142,7 @@ function minutes(name: string, max: number, text: string): number {
   throw new UsageError(`Invalid --${name} "${text}": specify minutes from 1 to ${max}, or a time such as 90s or 1h30m`)
 }
 
-/** G, GB, Gi and GiB are one unit here, as they are in what the service prints. */
+/** Accepts G, GB, Gi and GiB as the same unit, like the service. */
 function gibibytes(name: string, max: number, text: string): number {
   const [, digits = '0'] = /^(\d{1,6}(?:\.\d)?)(?:gi?b?)?$/i.exec(text) ?? []
   const value = Number(digits)
@@ -157,7 +157,7 @@ function takeArguments(
 ): Record<string, Value> {
   const takesRest = Object.values(command.arguments).some((argument) => argument.afterDashes)
   const words = takesRest ? before : [...before, ...afterDashes]
-  // No name or address of ours begins so; an option that went astray may carry a secret, and is not repeated.
+  // No name or address begins with a dash. The word may be an option with a secret, so the message does not repeat it.
   if (words.some((word) => word.startsWith('-') && word !== '-')) {
     throw new UsageError('An argument begins with a dash. Put options before "--"')
   }
@@ -181,14 +181,14 @@ function tooMany(command: Command, rest: readonly string[], given: ReadonlySet<s
   const meant = options.find(([name, option]) => 'strays' in option && !given.has(name))?.[0]
   const allowed = argumentsText(command.arguments) || 'no arguments'
   const unexpected = `Unexpected argument "${first}" (expected ${allowed})`
-  // Nothing that it could be a part of is secret.
+  // Only a plain word that cannot be part of a secret is suggested.
   const isPlain = /^[a-z0-9][\w.-]*$/.test(first) && !options.some(([name, { secret }]) => secret && given.has(name))
   if (meant !== undefined && isPlain && rest.length === 1)
     return new UsageError(unexpected, `Did you mean --${meant} ${first}?`)
   const hasSecret = [...Object.values(command.options), ...Object.values(command.arguments)].some(
     ({ secret }) => secret,
   )
-  // An unquoted password with blanks ends up here: it must not be shown.
+  // The words may be parts of an unquoted password, which must not be shown.
   if (hasSecret)
     return new UsageError(
       `${rest.length} more argument${rest.length > 1 ? 's' : ''} than expected (${allowed}). Quote values that contain spaces`,
@@ -202,7 +202,7 @@ const argumentText = ({ value, required, repeatable, afterDashes }: Argument): s
 }
 const argumentsText = (args: Arguments): string => Object.values(args).map(argumentText).join(' ')
 
-/** How a command is called: what follows `--` stands last. */
+/** The usage of a command. Arguments after `--` come last. */
 export function usageLine(name: string, args: Arguments): string {
   const all = Object.values(args)
   const [rest, before] = [

@@ -1,4 +1,4 @@
-// Prints help for the program, a group, or a command, which is loaded only then.
+// Prints help for the program, a group, or a command.
 import type { CommandTable } from '../command.ts'
 import type { Host } from '../host.ts'
 import { commandHelp, groupHelp, programHelp, programSummary } from './help.ts'
@@ -6,7 +6,7 @@ import { isLeaf, type Located, locate } from './locate.ts'
 
 export async function showHelp(host: Host, table: CommandTable, { path, found }: Located): Promise<void> {
   const { stdout } = host
-  // Its lines are pasted, too; but a whole path would bury them.
+  // Examples are pasted, so they begin as the user typed the program, except for long absolute paths.
   const calledAs = host.typedAs.startsWith('/') ? host.calledAs : host.typedAs
   if (isLeaf(found)) {
     const { command } = await found.load()
@@ -18,7 +18,7 @@ export async function showHelp(host: Host, table: CommandTable, { path, found }:
 export const showHelpFor = (host: Host, table: CommandTable, words: readonly string[]): Promise<void> =>
   showHelp(host, table, locate(words, table))
 
-/** Of the group that the words name. */
+/** The summary of the group that the words name. */
 function summaryOf(table: CommandTable, path: readonly string[]): string {
   let summary = programSummary
   let inside: CommandTable = table

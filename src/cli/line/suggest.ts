@@ -1,6 +1,6 @@
-// "Did you mean …": the known word nearest to a mistyped one.
+// Finds the known word that is nearest to a mistyped one.
 
-/** The nearest candidate, when it is near enough to be meant. */
+/** The nearest candidate, if it is near enough. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   if (word.length > 40) return undefined
   const lower = word.toLowerCase()
@@ -18,7 +18,7 @@ export const didYouMean = (word: string, candidates: readonly string[]): string 
   return found === undefined ? '' : `. Did you mean ${found}?`
 }
 
-/** Damerau–Levenshtein (adjacent letters swapped count once): the usual slips of fingers. */
+/** The Damerau–Levenshtein distance, in which two swapped letters count once. */
 function distanceBetween(a: string, b: string): number {
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, column) => column)]
   const at = (row: number, column: number): number => rows[row]?.[column] ?? 0
@@ -35,8 +35,8 @@ function distanceBetween(a: string, b: string): number {
 }
 
 /**
- * The name of a thing that was probably meant. Stricter than for words of ours: names that differ only in their digits
- * are different things (other than in an architecture), and a scheme in front makes no two addresses alike.
+ * Suggests the name of a record. Stricter than for commands: names that differ only in digits name different records (except
+ * in an architecture), and a common scheme does not make two addresses similar.
  */
 export function nearestName(name: string, names: readonly string[]): string | undefined {
   const plain = (text: string): string => text.toLowerCase().replace(/^https?:\/\//, '')

@@ -1,8 +1,8 @@
-// Other words that people type for a command. They work in every group that has one of the commands; help and the
-// reference show only the command's own name, completion offers them only where nothing else fits.
+// Synonyms of commands. They work in every group that has one of the commands. The reference does not list them, and
+// completion offers them only if nothing else fits.
 import type { CommandTable } from '../command.ts'
 
-/** Word → the commands it may stand for: the first that the group has. */
+/** Each word stands for the first of its commands that the group has. */
 const synonyms: Readonly<Record<string, readonly string[]>> = {
   ls: ['list', 'list-subjects', 'view'],
   get: ['list', 'list-subjects', 'view'],
@@ -17,7 +17,7 @@ const synonyms: Readonly<Record<string, readonly string[]>> = {
   add: ['create', 'add-subject'],
 }
 
-/** Words that mean something near: suggested, not run. */
+/** Words with a similar meaning, which are suggested but not run. */
 const suggestions: Readonly<Record<string, readonly string[]>> = {
   run: ['deploy'],
   exec: ['ssh'],
@@ -59,13 +59,12 @@ const firstOf = (words: readonly string[] = [], table: CommandTable): string | u
 const row = (of: Readonly<Record<string, readonly string[]>>, word: string): readonly string[] | undefined =>
   Object.hasOwn(of, word) ? of[word] : undefined
 
-/** The command of this table that the word stands for. */
 export const synonymOf = (word: string, table: CommandTable): string | undefined => firstOf(row(synonyms, word), table)
 
 export const suggestedCommand = (word: string, table: CommandTable): string | undefined =>
   firstOf(row(suggestions, word), table)
 
-/** Every word that stands for a command of this table, with that command. */
+/** All synonyms that apply in this table, with their commands. */
 export const synonymsIn = (table: CommandTable): readonly (readonly [string, string])[] =>
   Object.keys(synonyms).flatMap((word) => {
     const command = Object.hasOwn(table, word) ? undefined : synonymOf(word, table)

@@ -1,4 +1,4 @@
-// Usage errors: each has a line about what is wrong, and one about what to do next.
+// Exit codes and the errors of commands: each has a message, and a hint about what to do next.
 
 export const exitCodes = {
   done: 0,
@@ -12,7 +12,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const
 
-/** A failure that is shown as it is. Without a hint, the line of usage is shown. */
+/** An error for the user. Without a hint, the usage of the command is printed. */
 class CommandError extends Error {
   readonly exitCode: number
   readonly hint: string | undefined
@@ -24,11 +24,11 @@ class CommandError extends Error {
   }
 }
 
-/** By what it has: operator commands have a bundle of their own, and with it classes of their own. */
+/** Compares properties and not classes, because operator commands are in other bundles. */
 export const isCommandError = (error: unknown): error is CommandError =>
   error instanceof Error && 'exitCode' in error && 'hint' in error
 
-/** Words that make no command. */
+/** The words are not a valid command. */
 export class UsageError extends CommandError {
   override readonly name = 'UsageError'
 
@@ -37,7 +37,7 @@ export class UsageError extends CommandError {
   }
 }
 
-/** Ctrl-C, where a command noticed it by itself or has something to say about it. */
+/** Ended by Ctrl-C. */
 export class Interrupted extends CommandError {
   override readonly name = 'Interrupted'
 
@@ -46,7 +46,7 @@ export class Interrupted extends CommandError {
   }
 }
 
-/** What was waited for goes on, and the waiting has ended. */
+/** The wait has ended, and the work continues. */
 export class TimedOut extends CommandError {
   override readonly name = 'TimedOut'
 
@@ -55,7 +55,7 @@ export class TimedOut extends CommandError {
   }
 }
 
-/** A failure of the command line's own, such as a config file that cannot be read. */
+/** A failure on this machine, such as an unreadable config file. */
 export class Failure extends CommandError {
   override readonly name = 'Failure'
 

@@ -1,20 +1,20 @@
-// A table on a terminal that is drawn over itself as its rows change, with a line below it while the connection is lost.
+// Draws a table on a terminal and redraws it in place when its rows change.
 import type { Sink } from '../host.ts'
 import { type OutputColumn, type Rendering, render } from './output.ts'
 import { cut } from './text-width.ts'
 
 interface LiveTable<T> {
-  /** The rows as they are now; drawn soon. Throws when the last drawing failed. */
+  /** Sets the rows and schedules a redraw. Throws if the last redraw failed. */
   show(items: readonly T[]): void
-  /** A line below the table; undefined removes it. */
+  /** Sets the line below the table; undefined removes it. */
   setStatus(text: string | undefined): void
-  /** Draws what has not been drawn, and leaves it there. */
+  /** Draws pending changes, and leaves the table on the screen. */
   end(): Promise<void>
 }
 
-/** Many changes at once are one drawing. */
+/** Changes within this time are drawn together. */
 const settleMs = 50
-/** Times read "2 min ago", and change when nothing else does. */
+/** Times such as "2 min ago" change even if no record does. */
 const refreshMs = 10_000
 const usualColumns = 80
 
@@ -33,14 +33,14 @@ export function liveTable<T>(
     clearTimeout(pending)
     pending = undefined
     const usual = how()
-    // One column is left free: a full line would wrap, and could not be drawn over.
+    // Leaves one column free, because a full line would wrap, and the redraw would be off by a line.
     const width = (usual.columns ?? usualColumns) - 1
     const table =
       items.length === 0
         ? `${cut(none, width)}\n`
         : await render(items, columns, { ...usual, columns: width, isCut: true })
     const lines = [...table.split('\n').slice(0, -1), ...(below === undefined ? [] : [cut(below, width)])]
-    // What has scrolled away cannot be drawn over.
+    // Lines that have scrolled away cannot be redrawn.
     const room = Math.max(3, (stdout.rows || 24) - 1)
     const shown =
       lines.length <= room

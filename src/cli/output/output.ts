@@ -1,11 +1,11 @@
-// Prints answers in four formats. Tables are aligned on a terminal, and tab-separated and exact in a pipe.
+// Renders records in four formats. Tables are aligned on a terminal; in a pipe, they are tab-separated and exact.
 import { longSize } from '../../rules/sizes.ts'
 import { layoutOf, linesOf, type TableLimits, widthsOf, withRoom } from './table.ts'
 
 export const formats = ['table', 'wide', 'json', 'yaml'] as const
 export type Format = (typeof formats)[number]
 
-/** A time stands in its wire form, and a terminal shows how long ago that was; or a terminal shows another text. */
+/** Pipes get the time, or `plain`; terminals get how long ago it was, or `shown`. */
 export type Cell =
   | string
   | number
@@ -14,7 +14,7 @@ export type Cell =
   | { readonly time: string }
   | { readonly plain: string | number; readonly shown: string }
 
-/** An amount of a record, `4.80Gi`: a terminal shows `4.8 GiB`. */
+/** Shows `4.80Gi` as `4.8 GiB` on a terminal. */
 export const sizeCell = (size: string | undefined): Cell =>
   size === undefined ? undefined : { plain: size, shown: longSize(size) }
 
@@ -22,9 +22,9 @@ export interface OutputColumn<T> {
   readonly header: string
   /** Only with `-o wide`. */
   readonly wide?: true
-  /** Only in the table on a terminal, which scripts do not read; `room`: only where nothing has to be cut for it. */
+  /** Only on a terminal, in the narrow table. `room`: only if no other column has to be cut for it. */
   readonly terminal?: 'always' | 'room'
-  /** Is shown whole where a terminal is narrow; `always`: nor is it left out; `wide`: only with `-o wide`. */
+  /** Not cut on a narrow terminal. `always`: not hidden either. `wide`: only with `-o wide`. */
   readonly keep?: 'wide' | 'whole' | 'always'
   cell(item: T): Cell
 }
@@ -34,13 +34,13 @@ export interface Rendering {
   readonly isTerminal: boolean
   readonly color: boolean
   readonly now: Date
-  /** Of the terminal, where that is known. */
+  /** Width of the terminal, if known. */
   readonly columns?: number | undefined
-  /** No line is longer than that, also with `-o wide`: it is drawn over. */
+  /** Cuts every line to `columns`, also with `-o wide`, so that the table can be redrawn in place. */
   readonly isCut?: true
 }
 
-/** What JSON leaves out, such as undefined, is left out here too. Readers of YAML 1.1 and of 1.2 read the same. */
+/** Omits undefined fields like JSON. The result means the same in YAML 1.1 and 1.2. */
 async function toYaml(items: readonly unknown[]): Promise<string> {
   const { stringify } = await import('yaml')
   const plain: unknown = JSON.parse(JSON.stringify(items))
@@ -81,13 +81,13 @@ function shownOf<T>(
   return columns.filter(({ wide, terminal }) => !wide && (terminal === undefined || isTerminal))
 }
 
-/** A table that grows: the text for one more item, under the header, which comes with the first. */
+/** Returns a function that renders one more row. The first one comes with the header. */
 export async function growingTable<T>(
   columns: readonly OutputColumn<T>[],
   how: Rendering,
 ): Promise<(item: T) => string> {
   const { format, isTerminal } = how
-  // A line stays as it is written: what it says has to be true later, too.
+  // Printed lines cannot change, so times are absolute.
   const style = { color: how.color }
   const shown = shownOf(columns, how).filter(({ terminal }) => terminal !== 'room')
   const headers = shown.map((column) => column.header)
@@ -105,13 +105,13 @@ export async function growingTable<T>(
   }
 }
 
-/** Whoever asks for all columns gets them, also where they do not fit. */
+/** With `-o wide`, shows all columns even if they do not fit. */
 const limitsOf = <T>(shown: readonly OutputColumn<T>[], format: Format): TableLimits => ({
   keeps: shown.map(({ keep }) => (keep === 'wide' ? (format === 'wide' ? 'whole' : undefined) : keep)),
   overflows: format === 'wide',
 })
 
-/** `now` on a terminal only. */
+/** `now` is defined on a terminal only. */
 export function cellText(cell: Cell, now: Date | undefined): string {
   if (cell === undefined) return now ? '-' : ''
   if (typeof cell !== 'object') return visible(String(cell))
@@ -119,7 +119,7 @@ export function cellText(cell: Cell, now: Date | undefined): string {
   return now ? ago(cell.time, now) : visible(cell.time)
 }
 
-/** Control characters would break the table or play tricks with the terminal: they are shown, not sent. */
+/** Escapes control characters, which would break the table or control the terminal. */
 export const visible = (text: string): string =>
   text.replace(
     /[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu,
@@ -136,7 +136,7 @@ const units = [
 ] as const
 const longAgoSeconds = 30 * 86_400
 
-/** "2 h ago"; the date when that is long ago; the time as it stands when it is none or lies ahead. */
+/** Returns "2 h ago", or the date if it is long ago. Invalid and future times stay unchanged. */
 export function ago(time: string, now: Date): string {
   const seconds = Math.floor((now.getTime() - Date.parse(time)) / 1000)
   if (!(seconds >= -60)) return visible(time)

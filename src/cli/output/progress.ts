@@ -1,18 +1,18 @@
-// Progress of long commands: a changing line per item on a terminal, with bytes, rate and time left; occasional plain
-// lines in a log; nothing with --quiet or where only the answer is printed.
+// Shows the progress of long commands: a changing line per item on a terminal, and plain lines from time to time in a log.
+// Shows nothing with --quiet, -o json or -o yaml.
 import type { Host } from '../host.ts'
 import { visible } from './output.ts'
 import { type Bytes, startRate } from './rate.ts'
 import { cut, widthOf } from './text-width.ts'
 
-/** Where progress goes: nowhere, if only the answer is wanted. */
+/** The part of the context that progress needs. */
 interface Talking {
   readonly host: Host
   readonly isTalking: boolean
 }
 
 export interface ProgressStep {
-  /** What is done now; may be empty where bytes say it. */
+  /** The current step; empty if `bytes` suffices. */
   readonly text: string
   readonly percent?: number | undefined
   readonly bytes?: Bytes | undefined
@@ -20,32 +20,31 @@ export interface ProgressStep {
 
 export interface ProgressDisplay {
   show(step: ProgressStep): void
-  /** Removes the changing line, before anything else is written. */
+  /** Removes the changing line. Must be called before other output. */
   end(): void
 }
 
-/** Several things at once, such as the parts of an image. */
+/** Shows the progress of several items at once. */
 export interface Board {
   item(what: string): ProgressDisplay
-  /** Runs what writes something else, above the changing lines. */
+  /** Runs `write` so that its output appears above the changing lines. */
   above(write: () => void): void
-  /** Removes all lines. */
   end(): void
 }
 
 const tickMs = 1_000
-/** Redraws are throttled. */
+/** The shortest time between two redraws for new bytes. */
 const terminalMs = 200
 const logMs = 10_000
-/** A step that takes longer is repeated in a log. */
+/** In a log, a step that takes longer is printed again. */
 const sameStepMs = 30_000
-/** Shorter waits show no elapsed time. */
+/** Shorter waits show no elapsed time on a terminal. */
 const patienceSeconds = 2
 const barWidth = 20
 const usualColumns = 80
 const maxLines = 8
 
-/** `what` is being waited for, such as `vm demo`. */
+/** `what` names the item, such as `vm demo`. */
 export function startProgress(context: Talking, what: string): ProgressDisplay {
   const board = startBoard(context)
   const { show } = board.item(what)
@@ -111,7 +110,7 @@ function changingLines(stderr: Stderr): Board {
     const shown = lines.filter(({ step }) => step !== undefined)
     const texts = shown.slice(0, maxLines).map((line) => lineText(line, columnsOf(stderr)))
     if (shown.length > maxLines) texts[maxLines - 1] = `and ${shown.length - maxLines + 1} more`
-    // The first line is where the cursor was when the last ones had been drawn; more than before are drawn anew.
+    // Moves to the first line of the last drawing. If there are fewer lines now, clears the old ones.
     const back = drawn > 1 ? `\r\x1b[${drawn - 1}A` : '\r'
     if (texts.length < drawn) clear()
     if (texts.length > 0) stderr.write(`${drawn > 0 ? back : '\r'}${texts.map((text) => `\x1b[2K${text}`).join('\n')}`)
@@ -160,7 +159,7 @@ function lineText({ what, startMs, rate, step = { text: '' } }: Line, columns: n
   const seconds = Math.floor((nowMs - startMs) / 1_000)
   const clock = seconds < patienceSeconds ? '' : ` (${seconds} s)`
   const { text, percent } = shownStep(step, rate, nowMs)
-  // One column is left free: a full line would wrap, and could not be taken back.
+  // Leaves one column free, because a full line would wrap and could not be cleared.
   const room = columns - widthOf(clock) - 1
   const whole = `${what}: ${text}${bar(percent)}`
   const withoutBar = `${what}: ${text}${percent === undefined ? '' : ` ${percent} %`}`
@@ -177,7 +176,7 @@ function shownStep(
   return { text: visible(text), percent: step.percent ?? moved?.percent }
 }
 
-/** Some terminals do not know their own width, and say 0. */
+/** Some terminals report a width of 0. */
 const columnsOf = ({ columns }: Stderr): number => Math.max(20, columns || usualColumns)
 
 function bar(percent: number | undefined): string {
@@ -186,16 +185,16 @@ function bar(percent: number | undefined): string {
   return ` [${'#'.repeat(filled)}${'-'.repeat(barWidth - filled)}] ${percent} %`
 }
 
-/** Of a transfer of known length: for those who count bytes as they pass. */
+/** Progress of a transfer whose length is known. */
 export interface TransferMeter {
-  /** So many bytes are there now. */
+  /** Sets the number of bytes so far. */
   at(bytes: number): void
-  /** Something else than the bytes is to be waited for now. */
+  /** Shows another step than the transfer. */
   show(step: ProgressStep): void
   end(): void
 }
 
-/** `what` is being moved, such as `image sonoma`; `startBytes` were there before. */
+/** `startBytes` were transferred before. */
 export function startMeter(context: Talking, what: string, totalBytes: number, startBytes = 0): TransferMeter {
   const progress = startProgress(context, what)
   return {
@@ -205,7 +204,7 @@ export function startMeter(context: Talking, what: string, totalBytes: number, s
   }
 }
 
-/** Of what says how much has come and which part of the whole that is: how much the whole will be follows roughly. */
+/** Estimates the total from the bytes so far and their percentage. */
 export function stepOf(
   text: string,
   progress: { readonly percent: number; readonly bytes: number } | undefined,

@@ -5,21 +5,21 @@ import { sizeText } from '../../rules/sizes.ts'
 export interface Bytes {
   readonly done: number
   readonly total: number
-  /** Follows from a rounded percentage: good for the time left, but it jumps, and is not shown. */
+  /** The total is estimated from a rounded percentage. It serves for the time left but is not shown, because it jumps. */
   readonly isTotalRough?: true
-  /** Were there before it began, as when an upload goes on: they say nothing about the rate. */
+  /** Bytes of an earlier attempt, which do not count for the rate. */
   readonly from?: number
 }
 
-/** Long enough to be steady, short enough to notice that it became slower. */
+/** The rate is the average over this time. */
 const windowMs = 15_000
 
-/** Fed with each step; returns what to say of it. */
+/** Returns a function that turns the bytes so far into text and percentage. */
 export function startRate(startMs: number): (bytes: Bytes, nowMs: number) => { text: string; percent: number } {
   let samples: { readonly atMs: number; readonly done: number }[] = []
   return ({ done, total, isTotalRough, from = 0 }, nowMs) => {
     if (samples.length === 0) samples.push({ atMs: startMs, done: from })
-    // What was sent anew makes the count fall: it begins again.
+    // A retry makes the count fall, so the measurement starts again.
     if (done < (samples.at(-1)?.done ?? 0)) samples = [{ atMs: nowMs, done }]
     const isOld = ({ atMs }: { atMs: number }): boolean => nowMs - atMs > windowMs
     while (samples.length > 1 && samples[1] && isOld(samples[1])) samples.shift()

@@ -1,9 +1,9 @@
-// One record in full: a line per field, what has several values with a line for each.
+// Renders a record in full, with one line per value.
 import { type Cell, cellText, type Rendering } from './output.ts'
 
 export interface Field<T> {
   readonly label: string
-  /** Undefined, and an empty list: the line is left out. */
+  /** Undefined and an empty list omit the field. */
   value(item: T): Cell | readonly string[]
 }
 

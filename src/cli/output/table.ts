@@ -1,5 +1,5 @@
-// Fits a table to the terminal without wrapping: the widest columns are cut first, then less important ones are
-// dropped; the name is cut last. With all columns requested, lines may be too long instead of cutting addresses.
+// Fits a table to the terminal without wrapping: the widest columns are cut first, then less important ones are hidden,
+// and the name is cut last. With -o wide, lines may exceed the terminal instead.
 import { cut, widthOf } from './text-width.ts'
 
 interface TableStyle {
@@ -7,9 +7,9 @@ interface TableStyle {
 }
 
 export interface TableLimits {
-  /** Of each column: `whole` is not cut, `always` is not left out either. */
+  /** For each column: `whole` is not cut; `always` is neither cut nor hidden. */
   readonly keeps: readonly ('whole' | 'always' | undefined)[]
-  /** Too long a line is better than one that lacks something. */
+  /** Whether lines may exceed the terminal, so that nothing is cut. */
   readonly overflows: boolean
 }
 
@@ -20,14 +20,14 @@ const gaps = ['   ', '  ', ' '] as const
 const leastWidth = 8
 const leastNameWidth = 16
 
-/** What each column needs for these rows. */
+/** The width that each column needs. */
 export const widthsOf = (rows: readonly Row[]): number[] =>
   rows.reduce<number[]>((widths, row) => {
     for (const [index, text] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, widthOf(text))
     return widths
   }, [])
 
-/** Which columns to draw: all but the spare ones, and of those as many as fit beside the others, from the left. */
+/** Which columns to draw: all required ones, and spare ones from the left as long as they fit. */
 export function withRoom(
   needed: readonly number[],
   isSpare: readonly boolean[],
@@ -47,15 +47,15 @@ export function withRoom(
 interface Layout {
   readonly widths: readonly number[]
   readonly gap: string
-  /** Left out. */
+  /** Indexes of hidden columns. */
   readonly hidden?: ReadonlySet<number>
-  /** Where lines are cut. */
+  /** The length to cut lines to. */
   readonly room: number
 }
 
 const nothingKept: TableLimits = { keeps: [], overflows: false }
 
-/** `columns`: of the terminal; undefined where that is not known, and nothing is cut. */
+/** `columns` is the width of the terminal; undefined cuts nothing. */
 export function layoutOf(needed: readonly number[], columns: number | undefined, limits = nothingKept): Layout {
   const { keeps, overflows } = limits
   const hidden = new Set<number>()
@@ -73,7 +73,7 @@ export function layoutOf(needed: readonly number[], columns: number | undefined,
   }
   let layout = attempt(keeps)
   if (layout.isOver && overflows) return { widths: needed, gap: gaps[1], room: Number.POSITIVE_INFINITY }
-  // From the right, what may be cut before what is whole. Where no column is marked, none is left out.
+  // Hides columns from the right, those that may be cut first. Without an `always` column, hides none.
   const least = [undefined, 'whole'].flatMap((keep) =>
     [...keeps.keys()].filter((index) => keeps[index] === keep).reverse(),
   )
@@ -98,7 +98,7 @@ function fitted(
   const widths = [...needed]
   const gap = needed.length > 8 ? usualGap : wideGap
   let over = total(widths, gap) - room
-  // The widest gives way, again and again, so that wide ones end up alike and narrow ones whole; then the first.
+  // Narrows the widest column by one at a time, so that wide ones end up equal and narrow ones whole; then the first column.
   for (; over > 0; over--) {
     const widest = widths.reduce((best, width, index) => {
       const isCuttable = index > 0 && keeps[index] === undefined
@@ -111,7 +111,6 @@ function fitted(
   return { widths, gap, room, isOver: over > 0 }
 }
 
-/** Header and rows as lines. */
 export function linesOf(headers: Row, rows: readonly Row[], layout: Layout, style: TableStyle): string[] {
   const { widths, gap, room, hidden } = layout
   const shown = (row: Row): Row => (hidden ? row.filter((_, index) => !hidden.has(index)) : row)
@@ -126,7 +125,7 @@ export function linesOf(headers: Row, rows: readonly Row[], layout: Layout, styl
     const plain = cut(whole, room)
     if (!style.color) return plain
     if (isHead) return `\x1b[1m${plain}\x1b[22m`
-    // Colours take no room, so they come last, and only where the line was not cut.
+    // Adds colors after the layout, because they take no room, and only to lines that were not cut.
     if (plain !== whole) return plain
     const colored = cells.map((cell, index) => {
       const tone = tones[index]?.(row[index] ?? '')

@@ -1,5 +1,4 @@
-// The width of a text in terminal columns, and cutting to a width, by Unicode's East Asian Width as far as tables need
-// it.
+// Measures and cuts texts in terminal columns, by a subset of Unicode's East Asian Width.
 
 const ascii = /^[\x20-\x7e]*$/
 const noRoom = /^(?:\p{M}|[\u200b-\u200d])$/u
@@ -15,7 +14,7 @@ export function widthOf(text: string): number {
   return width
 }
 
-/** The text, or as much of its beginning as fits, with a mark that it goes on. */
+/** Cuts the text to the width, with "…" at the end if anything was cut. */
 export function cut(text: string, width: number): string {
   if (widthOf(text) <= width) return text
   if (width < 1) return ''

@@ -1,5 +1,5 @@
-// Generates docs/man: svc3(1), and a page for each group of commands. Uses only macros of the classic man package, for
-// man-db and mandoc.
+// Generates docs/man: svc3(1), and a page for each group of commands. Uses only macros of the classic man package, which
+// both man-db and mandoc support.
 import { everywhere, type Options } from '../command.ts'
 import { optionRow, programSummary, tour } from '../line/help.ts'
 import { environment, exits, type Fact, type ManualPage, output, precedence } from './pages.ts'
@@ -93,7 +93,7 @@ const optionItems = (options: Options): string[] =>
 
 const joined = (parts: readonly string[]): string => `${parts.join('\n')}\n`
 
-/** As troff reads it: nothing is a request, an escape or a typographic dash. */
+/** Escapes a text so that troff takes nothing in it for a request, an escape or a typographic dash. */
 const plain = (text: string): string =>
   text
     .replaceAll('\\', '\\e')

@@ -1,4 +1,4 @@
-// Every command as data for docs/reference/cli and the man pages. Not part of the program: `npm run generate` loads it.
+// All commands as data for docs/reference/cli and the man pages. Loaded by `npm run generate` only.
 
 import type { Command, CommandEntry, CommandTable } from '../command.ts'
 import { commands } from '../commands/index.ts'
@@ -6,12 +6,11 @@ import { isLeaf } from '../line/locate.ts'
 import { usageLine } from '../line/parse.ts'
 
 export interface ManualPage {
-  /** Without the program's name. */
+  /** Without the name of the program. */
   readonly words: readonly string[]
   readonly entry: CommandEntry
-  /** None for a group that does nothing by itself. */
+  /** Undefined for a group that is not a command. */
   readonly command: Command | undefined
-  /** How it is called. */
   readonly usage: string
 }
 

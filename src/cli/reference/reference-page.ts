@@ -8,7 +8,7 @@ interface ReferencePage {
   readonly text: string
 }
 
-/** Files are named as below docs/reference/cli. */
+/** File names are relative to docs/reference/cli. */
 export function referencePages(pages: readonly ManualPage[]): ReferencePage[] {
   const tops = pages.filter(({ words }) => words.length === 1)
   return [
@@ -102,5 +102,5 @@ function table(headers: readonly string[], rows: readonly (readonly string[])[])
   return [line(headers), `|${'---|'.repeat(headers.length)}`, ...rows.map(line)].join('\n')
 }
 
-/** Nothing that Markdown would take for its own. */
+/** Escapes Markdown. */
 const inline = (text: string): string => text.replaceAll(/[\\<>*_|`]/g, '\\$&')
