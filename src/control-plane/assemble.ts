@@ -21,7 +21,7 @@ import { StalenessGuard } from '../server/cluster/staleness-guard.ts'
 import type { Settings } from '../server/config/settings.ts'
 import { createLimits } from '../server/gate/limits.ts'
 import { beginEra, ensureDefaultNamespace } from '../server/gate/namespace.ts'
-import { createHistory } from '../server/http/history.ts'
+import { History } from '../server/http/history.ts'
 import type { Metrics } from '../server/http/metrics.ts'
 import { LegacyUsageCounter } from '../server/legacy/usage.ts'
 import { NodeAuthority } from '../server/nodes/authority.ts'
@@ -103,7 +103,7 @@ export async function assembleServer(input: ServerInput) {
   const horizon = new Horizon(store, viewsOf(collections))
   const staleness = peers && store.exchange && new StalenessGuard({ ...peers, exchange: store.exchange, horizon, log })
   cleanup.defer(async () => void (await staleness?.stop()))
-  const history = createHistory({ collections, clock })
+  const history = new History({ collections, clock })
   // Runs after the last request and before the store closes.
   cleanup.defer(() =>
     Promise.race([history.flush().catch(notKept(log, 'charts')), setTimeout(lastFlushMs, undefined, { ref: false })]),

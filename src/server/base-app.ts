@@ -75,7 +75,7 @@ export function createBaseApp(services: BaseAppServices, options: BaseAppOptions
       sendRefusal(refusalOf(error), request as FastifyRequest, reply as unknown as FastifyReply),
   })
   app.server.maxConnections = maxConnections
-  const stopCounting = countTraffic(app.server, services.history.moved)
+  const stopCounting = countTraffic(app.server, (bytes) => services.history.moved(bytes))
   app.addHook('onClose', async () => stopCounting())
   app.decorateRequest('principal', undefined)
   app.decorateRequest('namespace', '')

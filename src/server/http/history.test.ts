@@ -8,7 +8,7 @@ import type { Charts } from '../../api/service/charts.ts'
 import { openMemory } from '../../store/memory.ts'
 import { openCollections } from '../../store/records/collections.ts'
 import { StoreError } from '../../store/store.ts'
-import { createHistory, minutesKept } from './history.ts'
+import { History, minutesKept } from './history.ts'
 
 const nothing = { list: () => [], each: () => [], view: { subscribe: () => () => undefined } } as never
 const minute = 60_000
@@ -18,7 +18,7 @@ const dayMinutes = 1_440
 async function start(store = openMemory()) {
   const { history: records } = await openCollections(store)
   const clock = { nowMs: noon, now: () => new Date(clock.nowMs) }
-  const begin = () => createHistory({ collections: { vms: nothing, pushJobs: nothing, history: records }, clock })
+  const begin = () => new History({ collections: { vms: nothing, pushJobs: nothing, history: records }, clock })
   const history = begin()
   return { clock, history, records, begin, [Symbol.dispose]: () => history.stop() }
 }

@@ -1,5 +1,5 @@
-// The data of the charts: a day by the minute, a week by the quarter of an hour. Counted in memory and added to records that all
-// servers share, so that charts survive restarts and are the same on every server. A crash loses the last batch.
+// The data of the charts: a day by the minute, a week by the quarter of an hour. Counted in memory and added to records that
+// all servers share, so that charts survive restarts and are the same on every server. A crash loses the last batch.
 import type { Charts } from '../../api/service/charts.ts'
 import type { Clock } from '../../platform/clock.ts'
 import type { Collections } from '../../store/records/collections.ts'
@@ -14,8 +14,9 @@ import {
   withPoints,
 } from '../../store/records/history.ts'
 import type { PushJobRecord } from '../../store/records/push-jobs.ts'
-import { type Entry, ignoreLost } from '../../store/store.ts'
+import { type Change, ignoreLost } from '../../store/store.ts'
 
+const sampleMs = 15_000
 const minuteSeconds = 60
 const daySeconds = 86_400
 /** Blocks older than a day are thinned to one value each. */
@@ -38,18 +39,21 @@ const waiting: ReadonlySet<string> = new Set([
 ]) // biome-ignore format: a list to read
 
 function quantile(counts: Histogram, part: number): number | null {
-  const found = Object.entries(counts).toSorted(([a], [b]) => Number(a) - Number(b))
-  const total = found.reduce((sum, [, count]) => sum + count, 0)
-  let seen = 0
-  for (const [index, count] of found) {
-    seen += count
-    if (seen >= total * part) return Number(secondsOf(Number(index)).toPrecision(4))
+  const classCounts = Object.entries(counts).toSorted(([a], [b]) => Number(a) - Number(b))
+  const total = classCounts.reduce((sum, [, count]) => sum + count, 0)
+  let below = 0
+  for (const [index, count] of classCounts) {
+    below += count
+    if (below >= total * part) return Number(secondsOf(Number(index)).toPrecision(4))
   }
   return null
 }
 
-type Times = 'deploys' | 'queues' | 'answers'
-type Seen = { -readonly [Name in keyof HistoryPoint]: HistoryPoint[Name] } & Record<Times, Record<string, number>>
+type Latency = 'deploys' | 'queues' | 'answers'
+type CountedPoint = { -readonly [Name in keyof HistoryPoint]: HistoryPoint[Name] } & Record<
+  Latency,
+  Record<string, number>
+>
 type Series = Charts['series'][number]
 
 /** The series of the charts. */
@@ -66,155 +70,169 @@ const charted: readonly (Pick<Series, 'name' | 'unit'> & {
   { name: 'apiSecondsP99', unit: 's', value: ({ answers }) => quantile(answers, 0.99) },
 ]
 
-export interface History {
-  request(operation: string | undefined, seconds: number, isStream: boolean): void
-  /** Counts bytes that went through this server, or that a node has reported as sent. */
-  moved(bytes: number): void
-  charts(minutes?: number): Charts
-  /** Samples the present state; called at least once a minute. */
-  sample(): void
-  /** Limits to one server the counting of what all servers see. */
-  countsWhile(isLeading: () => boolean): void
-  /** Writes the last batch. What cannot be written is tried again with the next one. */
-  flush(): Promise<void>
-  stop(): void
-}
-
 interface HistoryInput {
   readonly collections: Pick<Collections, 'vms' | 'pushJobs' | 'history'>
   readonly clock: Clock
 }
 
-export function createHistory({ collections: { vms, pushJobs, history }, clock }: HistoryInput): History {
+export class History {
+  readonly #collections: HistoryInput['collections']
+  readonly #clock: Clock
   /** The points since the last batch, by the time at which they begin. */
-  let added = new Map<number, Seen>()
-  let latest = 0
-  let isCounting = (): boolean => true
-  let flushing: Promise<void> = Promise.resolve()
+  #added = new Map<number, CountedPoint>()
+  #latest = 0
+  #running = 0
+  #isCounting = (): boolean => true
+  #flushing: Promise<void> = Promise.resolve()
+  readonly #stop: readonly (() => void)[]
+
+  constructor({ collections, clock }: HistoryInput) {
+    this.#collections = collections
+    this.#clock = clock
+    for (const { value } of collections.vms.each()) if (isRunning(value)) this.#running += 1
+    const timer = setInterval(() => this.sample(), sampleMs).unref()
+    this.#stop = [
+      () => clearInterval(timer),
+      collections.vms.view.subscribe((changes) => {
+        for (const change of changes) this.#countVm(change)
+      }),
+      collections.pushJobs.view.subscribe((changes) => {
+        for (const change of changes) this.#countPush(change)
+      }),
+    ]
+    this.sample()
+  }
+
+  request(operation: string | undefined, seconds: number, isStream: boolean): void {
+    if (operation !== undefined && !isStream && !waiting.has(operation)) this.#time('answers', seconds)
+  }
+
+  /** Counts bytes that went through this server, or that a node has reported as sent. */
+  moved(bytes: number): void {
+    this.#point().bytes += bytes
+  }
+
+  /** Samples the present state; called at least once a minute. */
+  sample(): void {
+    const point = this.#point()
+    point.running = Math.max(point.running, this.#running)
+  }
+
+  charts(minutes = minutesByMinute): Charts {
+    this.sample()
+    const stepSeconds = minutes > minutesByMinute ? blockSeconds : minuteSeconds
+    return { stepSeconds, series: this.#series(minutes, stepSeconds) }
+  }
+
+  /** Limits to one server the counting of what all servers see. */
+  countsWhile(isLeading: () => boolean): void {
+    this.#isCounting = isLeading
+  }
+
+  /** Writes the last batch. What cannot be written is tried again with the next one. */
+  flush(): Promise<void> {
+    const next = this.#flushing.then(() => this.#write())
+    this.#flushing = next.catch(() => undefined)
+    return next
+  }
+
+  stop(): void {
+    for (const stop of this.#stop) stop()
+  }
 
   /** The current minute, in seconds. It never goes back, even if the clock does. */
-  const now = (): number => {
-    latest = Math.max(latest, Math.floor(clock.now().getTime() / 60_000) * minuteSeconds)
-    return latest
+  #now(): number {
+    this.#latest = Math.max(this.#latest, Math.floor(this.#clock.now().getTime() / 60_000) * minuteSeconds)
+    return this.#latest
   }
+
   /** The point of this minute, which callers change in place. */
-  const point = (): Seen => {
-    const at = now()
-    const found = added.get(at) ?? { ...noPoint(at), deploys: {}, queues: {}, answers: {} }
-    added.set(at, found)
-    return found
+  #point(): CountedPoint {
+    const at = this.#now()
+    const point = this.#added.get(at) ?? { ...noPoint(at), deploys: {}, queues: {}, answers: {} }
+    this.#added.set(at, point)
+    return point
   }
-  const moved = (bytes: number): void => {
-    point().bytes += bytes
-  }
-  const time = (times: Times, seconds: number): void => {
-    const counts = point()[times]
+
+  #time(latency: Latency, seconds: number): void {
+    const counts = this.#point()[latency]
     const index = classOf(seconds)
     counts[index] = (counts[index] ?? 0) + 1
   }
 
-  const isRunning = ({ observed }: VmRecord): boolean => observed.power === 'running'
-  let running = 0
-  for (const { value } of vms.each()) if (isRunning(value)) running += 1
-  const sample = (): void => {
-    const seen = point()
-    seen.running = Math.max(seen.running, running)
+  #countVm(change: Change<VmRecord>): void {
+    const record = change.type === 'put' ? change.entry.value : undefined
+    const before = change.previous?.value
+    this.#running += Number(isRunning(record)) - Number(isRunning(before))
+    if (!record || !this.#isCounting()) return
+    const requestedMs = record.times?.requestedMs ?? Date.parse(record.createdAt)
+    const seconds = Math.max(0, this.#clock.now().getTime() - requestedMs) / 1_000
+    const isFirstRun = record.observed.hasRun && before?.observed.hasRun === false
+    if (record.place && !before?.place && (isFirstRun || !record.observed.hasRun)) this.#time('queues', seconds)
+    if (isFirstRun) this.#time('deploys', seconds)
   }
 
-  const unsubscribeVms = vms.view.subscribe((changes) => {
-    for (const change of changes) {
-      const record = change.type === 'put' ? change.entry.value : undefined
-      const before = change.previous?.value
-      running += Number(record !== undefined && isRunning(record)) - Number(before !== undefined && isRunning(before))
-      if (!record || !isCounting()) continue
-      const requestedMs = record.times?.requestedMs ?? Date.parse(record.createdAt)
-      const seconds = Math.max(0, clock.now().getTime() - requestedMs) / 1_000
-      const isFirstRun = record.observed.hasRun && before?.observed.hasRun === false
-      if (record.place && !before?.place && (isFirstRun || !record.observed.hasRun)) time('queues', seconds)
-      if (isFirstRun) time('deploys', seconds)
-    }
-  })
+  /** Nodes push to registries directly and report their progress. */
+  #countPush(change: Change<PushJobRecord>): void {
+    if (change.type !== 'put' || !this.#isCounting()) return
+    this.moved(Math.max(0, sentBy(change.entry.value) - sentBy(change.previous?.value)))
+  }
 
-  const sentBy = (job: PushJobRecord | undefined): number =>
-    job ? job.progress.bytesDone - job.progress.bytesSkipped : 0
-  // Nodes push to registries directly and report their progress.
-  const unsubscribeJobs = pushJobs.view.subscribe((changes) => {
-    for (const change of changes)
-      if (change.type === 'put' && isCounting())
-        moved(Math.max(0, sentBy(change.entry.value) - sentBy(change.previous?.value)))
-  })
-
-  const startOf = ({ key }: Pick<Entry<unknown>, 'key'>): number => Number(key.slice(history.prefix.length))
-  const blockOf = (at: number): number => at - (at % blockSeconds)
-
-  const write = async (): Promise<void> => {
-    const batch = Map.groupBy(added.values(), ({ at }) => blockOf(at))
-    added = new Map()
+  async #write(): Promise<void> {
+    const { history } = this.#collections
+    const batch = Map.groupBy(this.#added.values(), ({ at }) => at - (at % blockSeconds))
+    this.#added = new Map()
     try {
       for (const [start, points] of batch) {
         await history.change(history.key('', nameOf(start)), (before) => withPoints(before, points))
         batch.delete(start)
       }
     } finally {
-      for (const left of batch.values())
-        for (const each of left) added.set(each.at, together(added.get(each.at) ?? noPoint(each.at), each) as Seen)
+      for (const each of [...batch.values()].flat())
+        this.#added.set(each.at, together(this.#added.get(each.at) ?? noPoint(each.at), each) as CountedPoint)
     }
+    await this.#thinOut()
+  }
+
+  async #thinOut(): Promise<void> {
+    const { history } = this.#collections
     for (const entry of history.list()) {
-      const age = now() - startOf(entry)
+      const start = Number(entry.key.slice(history.prefix.length))
+      const age = this.#now() - start
       if (age >= keptSeconds + blockSeconds) await history.delete(entry).catch(ignoreLost)
       else if (age >= daySeconds + blockSeconds && !entry.value.isThin)
-        await history.update(entry, thinned(startOf(entry), entry.value)).catch(ignoreLost)
+        await history.update(entry, thinned(start, entry.value)).catch(ignoreLost)
     }
   }
 
-  const series = (minutes: number, stepSeconds: number): Charts['series'] => {
+  #series(minutes: number, stepSeconds: number): Charts['series'] {
     const stepOf = (at: number): number => at - (at % stepSeconds)
-    const last = stepOf(now())
-    const oldest = stepOf(now() - (minutes - 1) * minuteSeconds)
+    const last = stepOf(this.#now())
+    const oldest = stepOf(this.#now() - (minutes - 1) * minuteSeconds)
     const points = new Map<number, HistoryPoint>()
-    for (const each of [...history.list().flatMap(({ value }) => value.points), ...added.values()]) {
+    const written = this.#collections.history.list().flatMap(({ value }) => value.points)
+    for (const each of [...written, ...this.#added.values()]) {
       const at = stepOf(each.at)
       if (at >= oldest && at <= last) points.set(at, together(points.get(at) ?? noPoint(at), each))
     }
     const start = Math.min(last, ...points.keys())
     const steps = Array.from({ length: (last - start) / stepSeconds + 1 }, (_, index) => start + index * stepSeconds)
-    const found = steps.map((at) => points.get(at))
     return charted.map(({ name, unit, value }) => ({
       name,
       unit,
       start,
-      values: found.map((point) => (point ? value(point, stepSeconds) : null)),
+      values: steps.map((at) => {
+        const point = points.get(at)
+        return point ? value(point, stepSeconds) : null
+      }),
     }))
   }
-
-  const timer = setInterval(sample, 15_000).unref()
-  sample()
-  return {
-    request(operation, seconds, isStream) {
-      if (operation !== undefined && !isStream && !waiting.has(operation)) time('answers', seconds)
-    },
-    moved,
-    charts(minutes = minutesByMinute) {
-      sample()
-      const stepSeconds = minutes > minutesByMinute ? blockSeconds : minuteSeconds
-      return { stepSeconds, series: series(minutes, stepSeconds) }
-    },
-    sample,
-    countsWhile: (isLeading) => {
-      isCounting = isLeading
-    },
-    flush() {
-      const next = flushing.then(write)
-      flushing = next.catch(() => undefined)
-      return next
-    },
-    stop: () => {
-      clearInterval(timer)
-      unsubscribeVms()
-      unsubscribeJobs()
-    },
-  }
 }
+
+const isRunning = (vm: VmRecord | undefined): boolean => vm?.observed.power === 'running'
+
+const sentBy = (job: PushJobRecord | undefined): number =>
+  job ? job.progress.bytesDone - job.progress.bytesSkipped : 0
 
 /** Padded, so that names are in the order of time. */
 const nameOf = (start: number): string => String(start).padStart(11, '0')

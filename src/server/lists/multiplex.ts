@@ -1,5 +1,6 @@
 // Many watches on one WebSocket. Each is authorized like the list that it watches, again and again while it lasts. A
 // slow browser delays only its own watches and uses no memory of the server.
+import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
@@ -36,69 +37,118 @@ export interface WatchedList {
   readonly lists: Lists
 }
 
-interface Watched extends WatchedList {
-  readonly sawRev: string | undefined
+/** One watch of a connection. */
+interface Watch {
+  readonly number: number
+  readonly path: string
   readonly ending: AbortController
-  reason: ApiError | undefined
+  /** Set while the watch is open. */
+  open?: WatchedList & { readonly sawRev: string | undefined }
+  /** Why the server ends it. */
+  reason?: ApiError
 }
 
 const maxWatches = 200
 /** At most this much of one watch in a message; further changes wait. */
 const batchChars = 65_536
 
-export function serveWatches(socket: Duplex, principal: Principal, { services, open, caller, spell }: Multiplex): void {
-  const watches = new Set<Watched>()
-  /** Watches by number, including those that are still opening. An ended watch frees its number immediately. */
-  const endings = new Map<number, AbortController>()
-  const closed = new AbortController()
-  let draining: Promise<void> | undefined
-  const send = async (text: string): Promise<void> => {
-    if (closed.signal.aborted || socket.write(text)) return
-    draining ??= new Promise<void>((resolve) => {
-      const done = (): void => {
-        draining = undefined
-        socket.off('drain', done).resume()
-        closed.signal.removeEventListener('abort', done)
-        resolve()
-      }
-      socket.once('drain', done)
-      closed.signal.addEventListener('abort', done)
-      // Stop reading too: a client that reads no answers could request more and more of them.
-      socket.pause()
-    })
-    await draining
-  }
-  const fail = (watch: number, error: unknown, path = ''): Promise<void> => {
-    const refusal = refusalOf(error)
-    if (refusal.code >= 500) services.log.error('a watch failed', {}, refusal.options.cause ?? refusal)
-    return send(spell(path)(JSON.stringify([{ watch, type: 'ERROR', object: refusal.toStatus('') }])))
+export function serveWatches(socket: Duplex, principal: Principal, multiplex: Multiplex): void {
+  new WatchConnection(socket, principal, multiplex).start()
+}
+
+class WatchConnection {
+  readonly #socket: Duplex
+  readonly #principal: Principal
+  readonly #multiplex: Multiplex
+  readonly #closed = new AbortController()
+  /** By number, including those that are still opening. An ended watch frees its number immediately. */
+  readonly #watches = new Map<number, Watch>()
+  #draining: Promise<void> | undefined
+
+  constructor(socket: Duplex, principal: Principal, multiplex: Multiplex) {
+    this.#socket = socket
+    this.#principal = principal
+    this.#multiplex = multiplex
   }
 
-  const begin = async (
-    { watch, path, query = {} }: Extract<WatchMessage, { watch: number }>,
-    ending: AbortController,
-  ): Promise<void> => {
+  start(): void {
+    const { services } = this.#multiplex
+    const recheck = setInterval(() => void this.#recheck(), recheckMs).unref()
+    this.#socket.on('data', (message: unknown) => {
+      try {
+        const rateLimited = services.limits.charge({ ip: '' }, this.#principal)
+        if (rateLimited) throw rateLimited
+        this.#take(parsed(message))
+      } catch (error) {
+        void this.#fail(-1, error)
+      }
+    })
+    // Removed by hand: with the option `signal`, Node would keep the listeners and what they refer to for as long as it
+    // runs.
+    const lost = services.staleness?.lost
+    const end = (): void => void this.#socket.destroy()
+    lost?.addEventListener('abort', end)
+    this.#socket.once('close', () => {
+      lost?.removeEventListener('abort', end)
+      clearInterval(recheck)
+      this.#closed.abort()
+    })
+  }
+
+  /** Ends the watches that the caller may no longer have. */
+  async #recheck(): Promise<void> {
+    const { services, caller } = this.#multiplex
     const now = await caller()
-    if (ending.signal.aborted) return
-    if (!now) throw unauthorized()
-    const list = open(path, now)
-    const watched: Watched = { ...list, sawRev: list.listing.visibleRev?.(), ending, reason: undefined }
-    const key = callerKey(principal)
-    checkRoom(key, services)
-    watches.add(watched)
-    services.metrics.watches.enter(key)
-    try {
-      await follow(watch, watched, query, spell(path))
-    } finally {
-      services.metrics.watches.leave(key)
-      watches.delete(watched)
+    for (const watch of this.#watches.values()) {
+      if (!watch.open) continue
+      const { operation, namespace, listing, sawRev } = watch.open
+      const isChanged = listing.visibleRev?.() !== sawRev
+      const reason = denied(operation, now, namespace, services) ?? (isChanged ? changed() : undefined)
+      if (!reason) continue
+      watch.reason = reason
+      watch.ending.abort()
     }
   }
 
-  const follow = async (watch: number, watched: Watched, query: ListQuery, spelled: Spell): Promise<void> => {
-    const { lists, listing, ending } = watched
-    const signal = AbortSignal.any([ending.signal, closed.signal])
-    const source = await openWatch(services, { lists, listing, query, spell: spelled, signal })
+  #take(request: WatchMessage): void {
+    if ('unwatch' in request) {
+      this.#watches.get(request.unwatch)?.ending.abort()
+      this.#watches.delete(request.unwatch)
+      return
+    }
+    const { watch: number, path, query = {} } = request
+    const refusal = this.#watches.has(number) ? taken(number) : this.#watches.size >= maxWatches ? tooMany() : undefined
+    if (refusal) return void this.#fail(number, refusal, path)
+    // Registered before it opens, because the client may end it before that.
+    const watch: Watch = { number, path, ending: new AbortController() }
+    this.#watches.set(number, watch)
+    void this.#run(watch, query)
+      .finally(() => this.#watches.get(number) === watch && this.#watches.delete(number))
+      .catch((error: unknown) => this.#fail(number, error, path))
+  }
+
+  async #run(watch: Watch, query: ListQuery): Promise<void> {
+    const { services, open, caller } = this.#multiplex
+    const now = await caller()
+    if (watch.ending.signal.aborted) return
+    if (!now) throw unauthorized()
+    const list = open(watch.path, now)
+    const key = callerKey(this.#principal)
+    checkRoom(key, services)
+    watch.open = { ...list, sawRev: list.listing.visibleRev?.() }
+    services.metrics.watches.enter(key)
+    try {
+      await this.#follow(watch, list, query)
+    } finally {
+      services.metrics.watches.leave(key)
+    }
+  }
+
+  async #follow(watch: Watch, { lists, listing }: WatchedList, query: ListQuery): Promise<void> {
+    const { services, spell } = this.#multiplex
+    const { ending, number, path } = watch
+    const signal = AbortSignal.any([ending.signal, this.#closed.signal])
+    const source = await openWatch(services, { lists, listing, query, spell: spell(path), signal })
     let batch: string[] = []
     let chars = 0
     let isDue: Promise<void> | undefined
@@ -108,68 +158,44 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, o
       batch = []
       chars = 0
       isDue = undefined
-      if (!ending.signal.aborted) await send(text)
+      if (!ending.signal.aborted) await this.#send(text)
     }
     for await (const text of source) {
       if (signal.aborted) break
-      for (const line of text.split('\n')) if (line !== '') batch.push(`{"watch":${watch},${line.slice(1)}`)
+      for (const line of text.split('\n')) if (line !== '') batch.push(`{"watch":${number},${line.slice(1)}`)
       chars += text.length
       if (batch.length > 0) isDue ??= flush()
       if (chars > batchChars) await isDue
     }
     await isDue
-    if (closed.signal.aborted) return
-    if (watched.reason) throw watched.reason
-    // The client ended it.
+    if (this.#closed.signal.aborted) return
+    if (watch.reason) throw watch.reason
+    // A watch that neither the client nor the server ended was too slow.
     if (!ending.signal.aborted) throw tooSlow()
   }
 
-  const take = (message: unknown): void => {
-    const request = parsed(message)
-    if ('unwatch' in request) {
-      endings.get(request.unwatch)?.abort()
-      endings.delete(request.unwatch)
-      return
-    }
-    const { watch } = request
-    const refusal = endings.has(watch) ? taken(watch) : endings.size >= maxWatches ? tooMany() : undefined
-    if (refusal) return void fail(watch, refusal, request.path)
-    // Registered before it opens, because the client may end it before that.
-    const ending = new AbortController()
-    endings.set(watch, ending)
-    void begin(request, ending)
-      .finally(() => endings.get(watch) === ending && endings.delete(watch))
-      .catch((error: unknown) => fail(watch, error, request.path))
+  #fail(watch: number, error: unknown, path = ''): Promise<void> {
+    const { services, spell } = this.#multiplex
+    const refusal = refusalOf(error)
+    if (refusal.code >= 500) services.log.error('a watch failed', {}, refusal.options.cause ?? refusal)
+    return this.#send(spell(path)(JSON.stringify([{ watch, type: 'ERROR', object: refusal.toStatus('') }])))
   }
 
-  const recheck = setInterval(async () => {
-    const now = await caller()
-    for (const watched of watches) {
-      const { operation, namespace, listing, sawRev } = watched
-      watched.reason = denied(operation, now, namespace, services)
-      if (listing.visibleRev?.() !== sawRev) watched.reason ??= changed()
-      if (watched.reason) watched.ending.abort()
-    }
-  }, recheckMs).unref()
-  socket.on('data', (message: unknown) => {
-    try {
-      const spent = services.limits.charge({ ip: '' }, principal)
-      if (spent) throw spent
-      take(message)
-    } catch (error) {
-      void fail(-1, error)
-    }
-  })
-  // Removed by hand: with the option `signal`, Node would keep the listeners and what they refer to for as long as it
-  // runs.
-  const lost = services.staleness?.lost
-  const end = (): void => void socket.destroy()
-  lost?.addEventListener('abort', end)
-  socket.once('close', () => {
-    lost?.removeEventListener('abort', end)
-    clearInterval(recheck)
-    closed.abort()
-  })
+  /** Waits while the client reads too slowly, and reads no messages from it: each may ask for more answers. */
+  async #send(text: string): Promise<void> {
+    if (this.#closed.signal.aborted || this.#socket.write(text)) return
+    this.#socket.pause()
+    this.#draining ??= once(this.#socket, 'drain', { signal: this.#closed.signal })
+      .then(
+        () => undefined,
+        () => undefined,
+      )
+      .finally(() => {
+        this.#draining = undefined
+        this.#socket.resume()
+      })
+    await this.#draining
+  }
 }
 
 const selectors = ['resourceVersion', 'labelSelector', 'fieldSelector'] as const
@@ -185,9 +211,9 @@ function parsed(message: unknown): WatchMessage {
   const { watch, unwatch, path, query = {} } = value as Record<string, unknown>
   if (isNumber(unwatch)) return { unwatch }
   if (!isNumber(watch) || typeof path !== 'string' || typeof query !== 'object' || query === null) throw bad()
-  const given = Object.entries(query)
-  if (given.some(([name, each]) => !selectors.includes(name as never) || typeof each !== 'string')) throw bad()
-  return { watch, path, query: Object.fromEntries(given) }
+  const entries = Object.entries(query)
+  if (entries.some(([name, each]) => !selectors.includes(name as never) || typeof each !== 'string')) throw bad()
+  return { watch, path, query: Object.fromEntries(entries) }
 }
 
 function json(message: unknown): unknown {
