@@ -1,4 +1,4 @@
-// A row in words: what replaces a call as a request and as a command, or why nothing does.
+// What a row advises: the requests and commands that replace a call, or why there are none.
 import type { LegacyCall, LegacyRow, Replacement } from './row.ts'
 
 export interface ExampleRequest {
@@ -10,12 +10,9 @@ export interface ExampleRequest {
 const documentation = 'docs/reference/orka-2.4.md'
 export const documentationOf = ({ anchor }: Pick<LegacyRow, 'anchor'>): string => `${documentation}#${anchor}`
 
-/** `start`, for a call whose last part is what it does. */
-const verbOf = ({ path }: LegacyCall): string => path.split('/').at(-1) ?? ''
-
-/** `{verb}` stands for the last part of the legacy path. */
+/** Replaces `{verb}` by the last part of the legacy path, such as `start`. */
 function withVerb<T>(value: T, call: LegacyCall): T {
-  if (typeof value === 'string') return value.replaceAll('{verb}', verbOf(call)) as T
+  if (typeof value === 'string') return value.replaceAll('{verb}', call.path.split('/').at(-1) ?? '') as T
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, withVerb(each, call)])) as T
 }
@@ -23,7 +20,7 @@ function withVerb<T>(value: T, call: LegacyCall): T {
 export const commandsFor = (row: LegacyRow, call: LegacyCall): string[] =>
   row.commands.map((line) => withVerb(line, call))
 
-/** One request for every operation that takes its place, with values that it could have. */
+/** An example request for each replacement. */
 export function requestsFor(row: LegacyRow, call: LegacyCall, namespace = 'svc-default'): ExampleRequest[] {
   return row.operations.map((operation, index) => {
     const { example, method } = operation
@@ -41,17 +38,14 @@ export const fillPath = (path: string, params: Readonly<Record<string, string>>)
 export const requestText = ({ method, path, body }: ExampleRequest): string =>
   body === undefined ? `${method} ${path}` : `${method} ${path} ${JSON.stringify(body)}`
 
-/** `POST /api/v1/namespaces/{namespace}/vms`, joined by "and". */
+/** `POST /api/v1/namespaces/{namespace}/vms`, several joined by "and". */
 export const operationsText = (operations: readonly Replacement[]): string =>
   operations.map(({ method, path }) => `${method} ${path}`).join(' and ')
 
-/** Why there is nothing for it, and what to do; undefined where there is a replacement. */
+/** Why a call has no replacement, and what to do instead; undefined if it has one. */
 export function reasonFor({ fate, advice, operations }: LegacyRow): string | undefined {
   if (fate === 'replaced') return undefined
   const what = fate === 'removed' ? 'removed' : 'no API endpoint'
-  const use =
-    operations.length === 0
-      ? ''
-      : `; ${operationsText(operations)} ${operations.length === 1 ? 'is' : 'are'} there for it`
+  const use = operations.length === 0 ? '' : `; use ${operationsText(operations)}`
   return `${what}: ${advice}${use}`
 }

@@ -1,4 +1,4 @@
-// The mapping as a page that the service itself shows: what answers to legacy calls link to, an anchor for every row.
+// The mapping as an HTML page of the service, with an anchor for each row, which legacy answers link to.
 import { operationsText, reasonFor } from './advice.ts'
 import { legacyRows } from './map.ts'
 import { groups, type LegacyRow } from './row.ts'

@@ -1,9 +1,9 @@
-// The mapping of the 2.4.x API to this one: one row per line of docs/spec.md R50, grouped as there.
-// Gateway, docs/reference/orka-2.4.md, `svc3 migrate map` and `svc3 migrate scan` all read these rows; a test holds them to the text.
+// The mapping of the 2.4.x API to this one: one row for each line of docs/spec.md R50, which a test compares. The gateway,
+// docs/reference/orka-2.4.md, `svc3 migrate map` and `svc3 migrate scan` read these rows.
 import { operations } from '../api/index.ts'
 import { anchorOf, type Group, type LegacyCall, type LegacyMethod, type LegacyRow, type Replacement } from './row.ts'
 
-type More = Partial<Pick<LegacyRow, 'commands' | 'bodies' | 'kept'>> & { readonly alsoSent?: readonly string[] }
+type RowOptions = Partial<Pick<LegacyRow, 'commands' | 'bodies' | 'kept'>> & { readonly alsoSent?: readonly string[] }
 
 /** `GET/POST /users` → two calls. */
 const callsOf = (texts: readonly string[]): LegacyCall[] =>
@@ -12,9 +12,9 @@ const callsOf = (texts: readonly string[]): LegacyCall[] =>
     return methods.split('/').map((method) => ({ method: method as LegacyMethod, path }))
   })
 
-type Rest = Pick<LegacyRow, 'fate' | 'operations' | 'advice'> & More
+type RowFields = Pick<LegacyRow, 'fate' | 'operations' | 'advice'> & RowOptions
 
-function row(group: Group, texts: readonly string[], { alsoSent = [], ...rest }: Rest) {
+function row(group: Group, texts: readonly string[], { alsoSent = [], ...rest }: RowFields) {
   const calls = callsOf(texts)
   const anchor = anchorOf(calls[0] as LegacyCall)
   const variants = callsOf(alsoSent)
@@ -22,12 +22,16 @@ function row(group: Group, texts: readonly string[], { alsoSent = [], ...rest }:
 }
 
 const rowsOf = (group: Group) => ({
-  replaced: (texts: readonly string[], by: readonly Replacement[], commands: readonly string[], more: More = {}) =>
-    row(group, texts, { fate: 'replaced', operations: by, commands, advice: 'use the replacement', ...more }),
+  replaced: (
+    texts: readonly string[],
+    by: readonly Replacement[],
+    commands: readonly string[],
+    more: RowOptions = {},
+  ) => row(group, texts, { fate: 'replaced', operations: by, commands, advice: 'use the replacement', ...more }),
   removed: (
     texts: readonly string[],
     advice: string,
-    more: More & { readonly operations?: readonly Replacement[] } = {},
+    more: RowOptions & { readonly operations?: readonly Replacement[] } = {},
   ) => row(group, texts, { fate: 'removed', operations: [], advice, ...more }),
   noEndpoint: (texts: readonly string[], advice: string, commands: readonly string[] = []) =>
     row(group, texts, { fate: 'no-endpoint', operations: [], advice, commands }),

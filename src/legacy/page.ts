@@ -1,4 +1,4 @@
-// Generates docs/reference/orka-2.4.md from the rows: each 2.4.x call, its replacement, and how the gateway answers it.
+// Generates docs/reference/orka-2.4.md from the rows.
 import { operationsText } from './advice.ts'
 import { legacyRows } from './map.ts'
 import { groups, type LegacyRow } from './row.ts'

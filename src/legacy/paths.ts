@@ -1,4 +1,4 @@
-// Which paths are those of 2.4.x.
+// Tells paths of 2.4.x from other paths, by their first segment.
 import { legacyRows } from './map.ts'
 
 const roots: ReadonlySet<string> = new Set(

@@ -1,5 +1,4 @@
-// What a row of the mapping is: one line of docs/spec.md R50, with values of the operation table as
-// its replacements.
+// A row of the mapping: one line of docs/spec.md R50, with the operations that replace its calls.
 import type { Operation } from '../api/operation.ts'
 
 export const groups = [
@@ -14,37 +13,34 @@ export type Group = (typeof groups)[number]
 
 export type LegacyMethod = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
-/** What of an operation the mapping tells. */
+/** The fields of an operation that the mapping uses. */
 export type Replacement = Pick<Operation, 'id' | 'method' | 'path' | 'summary' | 'example'>
 
 export interface LegacyCall {
   readonly method: LegacyMethod
-  /** Parameters in braces, as in the operation table. */
+  /** With parameters in braces. */
   readonly path: string
 }
 
-/**
- * replaced: there is something in 3.0 for it. removed: there is nothing. no-endpoint: only the command line has it.
- */
+/** replaced: by operations. removed: without a replacement. no-endpoint: only a command replaces it. */
 type Fate = 'replaced' | 'removed' | 'no-endpoint'
 
 export interface LegacyRow {
   readonly group: Group
-  /** Names the row in docs/reference/orka-2.4.md and in answers. */
+  /** Identifies the row in docs/reference/orka-2.4.md and in answers. */
   readonly anchor: string
   readonly calls: readonly LegacyCall[]
-  /** What clients send beside these, which docs/spec.md R50 does not name: the same row answers. */
+  /** Calls that docs/spec.md R50 does not list, but that clients send. */
   readonly variants: readonly LegacyCall[]
   readonly fate: Fate
-  /** As docs/spec.md R50 names them. */
   readonly operations: readonly Replacement[]
-  /** Lines of the command line that do it. */
+  /** Commands that do the same. */
   readonly commands: readonly string[]
-  /** What to do instead, in the sense of docs/spec.md R50. */
+  /** What to do instead. */
   readonly advice: string
-  /** Bodies for the replacements that tell more than their own examples, in the order of `operations`. */
+  /** Example bodies of `operations`, in the same order, where the operation's own example does not fit. */
   readonly bodies: readonly unknown[]
-  /** docs/spec.md R50 removes it, the gateway answers it all the same: why. */
+  /** Why the gateway answers a call that docs/spec.md R50 removes. */
   readonly kept: string | undefined
 }
 

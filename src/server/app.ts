@@ -49,8 +49,8 @@ export function createApp(services: AppServices, operations = createOperations(s
     return sendRefusal(refusal, request, reply)
   })
   app.setNotFoundHandler((request, reply) => {
-    const spent = services.limits.charge(request, undefined)
-    return refuse(spent ?? unknownPath(request, reply), request, reply)
+    const rateLimited = services.limits.charge(request, undefined)
+    return refuse(rateLimited ?? unknownPath(request, reply), request, reply)
   })
 
   const routeServices = { ...services, operations, idempotency: new Idempotency(services) }

@@ -1,14 +1,14 @@
-// What the scanner reports: a call of the 2.4.x API, where it is, and how certain that is.
-import type { Found } from '../find.ts'
+// What the scanner reports.
+import type { MappedCall } from '../find.ts'
 
 /**
- * - certain: the path is one that only 2.4.x has, or goes to the same base address as one, and its method is in sight.
- * - likely: the method, or the service, is inferred.
- * - possible: other services have the path, too, and the file names Orka.
+ * - certain: only 2.4.x has the path, or the path has the same base address as such a path; and its method is known.
+ * - likely: the method is inferred, or the path may only be mentioned.
+ * - possible: other services have the path too, and the file mentions Orka.
  */
 export type Confidence = 'certain' | 'likely' | 'possible'
 
-export interface Finding extends Found {
+export interface Finding extends MappedCall {
   readonly file: string
   readonly line: number
   readonly column: number

@@ -1,4 +1,4 @@
-// What kind of file a name stands for, and how comments look in it.
+// The kinds of files, by name and content, and the syntax of their comments.
 
 type Kind = 'binary' | 'log' | 'text'
 
@@ -6,7 +6,7 @@ const logName = /\.(?:log|ndjson|jsonl)(?:\.\d+)?$|(?:^|[/\\])(?:access|error)[.
 const requestLine = /"(?:GET|POST|PUT|DELETE|HEAD|PATCH|OPTIONS) \S{1,2000} HTTP\/[\d.]{1,5}" \d{3}\b/
 const jsonLine = /^\{.{0,2000}?"(?:method|request_method|verb|request)"\s{0,4}:\s{0,4}["{]/
 
-/** `start` is the beginning of the file; some lines are enough. */
+/** `start` is the beginning of the file, at least a few lines. */
 export function kindOf(name: string, start: string): Kind {
   if (start.includes('\0')) return 'binary'
   if (logName.test(name)) return 'log'
@@ -17,13 +17,13 @@ export function kindOf(name: string, start: string): Kind {
 }
 
 export interface Syntax {
-  /** Begins a comment that ends with its line. */
+  /** Starts a comment that ends with the line. */
   readonly line?: string
-  /** Opens and closes a comment of several lines, at the beginning of a line. */
+  /** Delimits comments of several lines, which start at the beginning of a line. */
   readonly block?: readonly [open: string, close: string]
-  /** Text for people: a method counts only directly before its path. */
+  /** In prose, a method counts only directly before its path. */
   readonly isProse?: true
-  /** Data: a method counts only as a value of a key such as `method`. */
+  /** In data, a method counts only as the value of a key such as `method`. */
   readonly isData?: true
 }
 

@@ -1,20 +1,21 @@
-// Legacy calls in an access log: common or combined format, or a JSON object a line. Read once, as it comes; what is kept
-// is one finding per call, with its first line and how often it is there, so that memory does not grow with the log.
-import { callTo, type Found } from '../find.ts'
+// Finds legacy calls in access logs: common or combined format, or a JSON object per line. Reports each call once, with its
+// first line and the number of requests, so that memory does not grow with the log.
+import { callTo, type MappedCall } from '../find.ts'
 import type { Finding, ScanOptions } from './finding.ts'
 
-/** Lines without any of these are not looked at. */
+/** Other lines are skipped without parsing. */
 const legacyPath =
   /\/(?:resources\/|token|users|logs|health-check|version|default-base-image|validation-requirements|validate-license-key)/
 const requestForm = /(?:^|["\s])(GET|POST|PUT|DELETE|HEAD|PATCH) (\S+?)(?:["\s]|$)/
-/** By form, not by parsing: it is four times as quick, and what is escaped is no call. */
+/** Matched by form, which is four times as fast as JSON.parse. Escaped values are no calls. */
 const jsonMethod = /"(?:method|request_method|requestMethod|verb|http_method|http\.method)"\s*:\s*"([A-Za-z]+)"/
 const jsonPath =
   /"(?:path|uri|url|request_uri|requestUri|request_path|target|http\.target|http\.path)"\s*:\s*"([^"\\]*)"/
 const jsonRequestLine = /"request"\s*:\s*"([A-Z]+) ([^" ]+)/
 
-/** Paths that other services have too: they need evidence that it is this one. */
-const isGeneric = ({ call: { path } }: Found): boolean => /^\/(?:token|users|logs|version|health-check)\b/.test(path)
+/** Other services have these paths too, so they need evidence. */
+const isGeneric = ({ call: { path } }: MappedCall): boolean =>
+  /^\/(?:token|users|logs|version|health-check)\b/.test(path)
 
 export async function logFindings(
   file: string,
@@ -22,7 +23,7 @@ export async function logFindings(
   { baseUrl }: ScanOptions = {},
 ): Promise<Finding[]> {
   const prefix = baseUrl === undefined ? '' : prefixOf(baseUrl)
-  const seen = new Map<Found['call'], Finding & { count: number }>()
+  const seen = new Map<MappedCall['call'], Finding & { count: number }>()
   let number = 0
   const scan = (line: string): void => {
     number += 1
@@ -49,7 +50,7 @@ export async function logFindings(
   return findings.filter((each) => isCertain || !isGeneric(each))
 }
 
-/** A log without line ends is no log: its lines are cut. */
+/** Longer lines are dropped, so that a file without line ends does not fill the memory. */
 const maxLineLength = 2 ** 22
 
 async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<readonly string[]> {
@@ -67,7 +68,7 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<reado
 const prefixOf = (baseUrl: string): string =>
   URL.canParse(baseUrl) ? new URL(baseUrl).pathname.replace(/(?<!\/)\/+$/, '') : ''
 
-function callOf(method: string, target: string, prefix: string): Found | undefined {
+function callOf(method: string, target: string, prefix: string): MappedCall | undefined {
   const path = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/]*/, '')
   if (!path.startsWith(prefix)) return undefined
   return callTo(method === 'HEAD' ? 'GET' : method, path.slice(prefix.length))

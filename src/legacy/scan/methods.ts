@@ -1,9 +1,9 @@
-// The HTTP method of a call, from the line of its path or the lines around it.
+// Finds the HTTP method of a call, on the line of its path or on the lines around it.
 import type { Syntax } from './kinds.ts'
 
 const verb =
   /(?<![A-Z])(?:GET|POST|PUT|DELETE)(?![A-Z])|(?<![A-Za-z])(?:get|post|put|delete|del)(?![a-z])|(?:Get|Post|Put|Delete)(?![a-z])/g
-/** On other lines than that of the path, only forms that are methods in any language. */
+/** On other lines, only forms that are methods in any language count. */
 const plainVerb =
   /(?<![A-Z])(?:GET|POST|PUT|DELETE)(?![A-Z])|(?<=["'.])(?:get|post|put|delete)(?=["'(])|(?<=Method)(?:Get|Post|Put|Delete)\b/g
 const methodKey = /\b(?:method|verb|type)["']?\s{0,4}[:=]+>?\s{0,4}["']?(get|post|put|delete)\b/i
@@ -16,8 +16,8 @@ const methodOption = /(?:\s-[a-zA-Z]*X[\s=]*|--request[\s=]+|--method[\s=]+|-Met
 const dataOption = /\s(?:-[a-zA-Z]*[dF]\b|--data|--form|--json|--post-(?:data|file))/
 const uploadOption = /\s(?:-T|--upload-file)\b/
 
-/** The method of the curl, wget or PowerShell command that `at` belongs to. A method from a variable is undefined. */
-function ofCommand(line: string, at: number): { readonly method: string | undefined } | undefined {
+/** The method of the curl, wget or PowerShell command at `at`. Undefined if the method is a variable. */
+function methodOfCommand(line: string, at: number): { readonly method: string | undefined } | undefined {
   const starts = Array.from(line.matchAll(commands), ({ index }) => index)
   const start = starts.findLast((index) => index < at)
   if (start === undefined) return undefined
@@ -30,47 +30,47 @@ function ofCommand(line: string, at: number): { readonly method: string | undefi
   return { method: dataOption.test(command) && !/\s(?:-G|--get)\b/.test(command) ? 'POST' : 'GET' }
 }
 
-interface Place {
+interface PathPosition {
   readonly lines: readonly { readonly text: string }[]
   readonly index: number
   readonly at: number
   readonly end: number
 }
 
-/** How many lines before and behind a path belong to the same statement. */
-const reach = 5
+/** How many lines before and after a path may belong to the same statement. */
+const maxDistance = 5
 const stops = /^\s*(?:$|\}\)?[;,]?$|end\b|def |func|public |private )/
 
-/** The method that belongs to the path at a place, if it is in sight and one of `possible`. */
+/** The method of a path. On the lines around it, only methods in `possible` count. */
 export function methodAt(
-  place: Place,
+  position: PathPosition,
   possible: readonly string[],
   syntax: Syntax,
   hasPath: (index: number) => boolean,
 ) {
-  const line = place.lines[place.index]?.text ?? ''
-  const before = line.slice(0, place.at)
-  const command = ofCommand(line, place.at)
+  const line = position.lines[position.index]?.text ?? ''
+  const before = line.slice(0, position.at)
+  const command = methodOfCommand(line, position.at)
   if (command) return command.method
   const direct = /\b(GET|POST|PUT|DELETE)[\s"'`:,]{1,4}$/.exec(before.slice(-20))?.[1]
   if (direct !== undefined || syntax.isProse) return direct
   if (!syntax.isData) {
-    const ofLine = [...inText(before, verb).reverse(), ...inText(line.slice(place.end), verb)]
+    const ofLine = [...inText(before, verb).reverse(), ...inText(line.slice(position.end), verb)]
     const fitting = ofLine.find((each) => possible.includes(each))
     if (fitting !== undefined) return fitting
   } else if (methodKey.test(line)) return methodKey.exec(line)?.[1]?.toUpperCase()
-  return around(place, possible, syntax, hasPath)
+  return around(position, possible, syntax, hasPath)
 }
 
-/** From the lines around, the nearest first: in data the ones before, in programs the ones behind. */
+/** Searches the nearest lines first; in data those before the path, in programs those after it. */
 function around(
-  { lines, index }: Place,
+  { lines, index }: PathPosition,
   possible: readonly string[],
   syntax: Syntax,
   hasPath: (index: number) => boolean,
 ) {
   const open = new Set(syntax.isData ? [-1, 1] : [1, -1])
-  for (let distance = 1; distance <= reach; distance++)
+  for (let distance = 1; distance <= maxDistance; distance++)
     for (const direction of open) {
       const text = lines[index + direction * distance]?.text
       if (text === undefined || hasPath(index + direction * distance) || (!syntax.isData && stops.test(text)))

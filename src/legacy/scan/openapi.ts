@@ -1,4 +1,4 @@
-// Calls in OpenAPI and Swagger documents, read by their lines: every operation, and nothing else in them.
+// Finds the operations of OpenAPI and Swagger documents, in JSON and YAML, by their lines and indentation.
 
 interface OpenApiCall {
   readonly line: number
@@ -11,7 +11,7 @@ const path = /^\s*["']?(\/[^"'\s]{0,600}?)["']?\s{0,4}:(?:\s|$)/
 const operations = /(?:^\s*|[{,]\s{0,4})["']?(get|post|put|delete)["']?\s{0,4}:(?=\s|$)/g
 const indentOf = (line: string): number => line.search(/\S/)
 
-/** Undefined: the text is no such document. */
+/** Returns undefined for other documents. */
 export function openApiCalls(text: string): OpenApiCall[] | undefined {
   if (!/^[ {]{0,8}["']?(?:openapi|swagger)["']?\s{0,4}:/m.test(text.slice(0, 4_096))) return undefined
   const calls: OpenApiCall[] = []

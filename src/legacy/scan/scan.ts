@@ -1,7 +1,7 @@
-// Finds calls of the 2.4.x API in the text of a file, by a table of paths and methods. It sees literals and what a line
-// joins to them, with constants of the same file, and skips comments. It follows no calls and no other files: what a
-// program puts together elsewhere, `svc3 migrate usage` shows on the server.
-import { callsAt, type Found, unknownPart } from '../find.ts'
+// Finds calls of the 2.4.x API in the text of a file, by a table of paths and methods. Sees literals and what one line joins
+// to them, with constants of the same file, and skips comments. Does not follow functions or other files; `svc3 migrate
+// usage` shows the calls that it misses.
+import { callsAt, type MappedCall, unknownPart } from '../find.ts'
 import type { Confidence, Finding, ScanOptions } from './finding.ts'
 import { type Syntax, syntaxOf } from './kinds.ts'
 import { methodAt } from './methods.ts'
@@ -13,12 +13,12 @@ interface Line {
   readonly number: number
 }
 
-/** A text that is the path of a call, or an address with one. */
+/** A text that ends with the path of a call. */
 interface Match {
-  /** What the path follows: an address, or the mark of a name. Equal bases are the same service. */
+  /** The text before the path: an address, or the mark of a name. Equal bases are the same service. */
   readonly base: string
-  readonly calls: readonly Found[]
-  /** Other services have such a path, too. */
+  readonly calls: readonly MappedCall[]
+  /** Other services have such a path too. */
   readonly isGeneric: boolean
   readonly isRooted: boolean
 }
@@ -29,7 +29,7 @@ interface Candidate extends Match {
   readonly text: string
   readonly method: string | undefined
   readonly namesProduct: boolean
-  /** A path alone, as a word: it may be mentioned, not called. */
+  /** The path is a plain word, which may be mentioned rather than called. */
   readonly isBare: boolean
 }
 
@@ -46,7 +46,7 @@ export function scanText(file: string, text: string, options: ScanOptions = {}):
   return classify(candidates, product.test(file) || product.test(text), options).map((each) => ({ file, ...each }))
 }
 
-/** The lines that are no comments; those that a backslash continues are one. */
+/** Empties comments, and joins lines that a backslash continues. */
 function linesOf(text: string, { line: comment, block }: Syntax): Line[] {
   const lines: Line[] = []
   let isInBlock = false
@@ -68,12 +68,12 @@ function linesOf(text: string, { line: comment, block }: Syntax): Line[] {
 }
 
 const assignment = /^([^="'`(){}[\]\n]{1,120}?)["']?\s{0,8}(?::=|\?=|=(?![=>~])|:(?=\s))\s{0,8}/
-/** `NAME=` and `--name=`, joined to what follows without a blank. */
+/** `NAME=` and `--name=` before a value. */
 const prefix = /^[\w-]{1,40}[=:](?!\/\/)/
-/** What makes an address of a text. */
+/** Functions that return an address made from a text. */
 const wrapper = /^(?:new\s+)?(?:\w+\.)*(?:Sprintf|format|URL|URI|Uri|create|join|urljoin)\(\s*/
 
-/** The name that a line gives to a text. */
+/** The constant that a line defines. */
 function definitionIn(text: string, texts: readonly Text[]): [name: string, value: string] | undefined {
   const [head = '', left = ''] = assignment.exec(text) ?? []
   const name = /(?<!\w)[A-Za-z_]\w*$/.exec((left.split(':')[0] ?? '').trimEnd())?.[0]
@@ -127,7 +127,7 @@ function placeOf({ text, number }: Line, at: number): { line: number; column: nu
   return { line: number + before.length - 1, column: (before.at(-1)?.length ?? 0) + 1 }
 }
 
-/** First parts of paths that no other service has; the others need evidence. */
+/** First parts of paths that only 2.4.x has, and of paths that other services have too, which need evidence. */
 const own = 'resources/|default-base-image|validation-requirements|validate-license-key'
 const shared = 'token|users|logs|health-check|version'
 const base = String.raw`(?:https?:\/\/)?(?:[^@/\s]{1,100}@)?(?:[\w.:-]|\uE000[^\uE001]*\uE001){0,200}`
@@ -135,7 +135,7 @@ const form = new RegExp(
   `^(?<base>${base}(?:/[\\w.-]{1,60}){0,6}?)(?<path>/{0,2}(?:(?:${own}).*|(?:${shared})(?:[/?].*)?))$`,
 )
 const bareHost = /^(?:\d{1,3}(?:\.\d{1,3}){3}|localhost|[\w-]+(?:\.[\w-]+){2,}|[\w.-]+:\d+)(?::\d+)?(?:\/|$)/
-/** Pages about the API, not the API. */
+/** Addresses of pages about the API. */
 const documentation = /^(?:https?:\/\/)?(?:[\w-]*docs?|documentation|help|support|wiki|learn|developers?|www)\./
 
 function matchOf(value: string): Match | undefined {
@@ -153,15 +153,15 @@ function matchOf(value: string): Match | undefined {
   return calls.length === 0 ? undefined : { base, calls, isGeneric, isRooted: base !== '' || path.startsWith('/') }
 }
 
-/** How many parts that are not known stand where the call has a parameter: those fit better. */
-const unknowns = ({ call }: Found, path: string): number => {
+/** How many unknown parts of the path are parameters of the call. Calls with more of them fit better. */
+const unknowns = ({ call }: MappedCall, path: string): number => {
   const theirs = call.path.split('/')
   return path.split('/').filter((part, index) => part.includes(unknownPart) && theirs[index]?.startsWith('{')).length
 }
 
 const withoutScheme = (address: string): string => `${address.replace(/^https?:\/\//i, '').replace(/(?<!\/)\/+$/, '')}/`
 
-/** Which candidates are calls, and how certain that is. */
+/** Decides which candidates are calls, and how certain that is. */
 function classify(
   candidates: readonly Candidate[],
   mentionsProduct: boolean,
@@ -175,7 +175,7 @@ function classify(
     const isAtBaseUrl = baseUrl !== undefined && isLiteral && withoutScheme(base).startsWith(withoutScheme(baseUrl))
     if (baseUrl !== undefined && isLiteral && !isAtBaseUrl) return []
     const named = calls.find(({ call }) => call.method === method)
-    // Another method than a shared path has is a call of another service.
+    // A shared path with another method belongs to another service.
     if (isGeneric && !named && (method !== undefined || base === '')) return []
     const isSame = bases.has(base)
     const isCertain = !isGeneric || isAtBaseUrl || candidate.namesProduct || (base !== '' && isSame)

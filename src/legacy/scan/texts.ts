@@ -1,5 +1,5 @@
-// The texts of one line: string literals and shell words, joined where the line joins them. What is only known when the
-// program runs is marked with its name.
+// The texts of one line: string literals and shell words, joined where the line joins them. A value that is only known when
+// the program runs is replaced by a mark with its name.
 
 export interface Text {
   /** Offset in the line. */
@@ -39,13 +39,13 @@ function nameOf(expression: string): string {
   return (/^[\w.:>?-]+$/.test(plain) ? /(?<!\w)\w+$/ : /\w+/).exec(plain)?.[0] ?? ''
 }
 
-/** With names of insertions marked. */
+/** Replaces insertions by marks. */
 const withMarks = (literal: string): string =>
   literal.replaceAll('\\/', '/').replaceAll(insertions, (each) => marked(nameOf(each)))
 
 const maxDepth = 4
 
-/** The texts of `line` in order; `comment` is what begins a comment behind a blank. */
+/** The texts of `line` in order. `comment` starts a comment after a blank. */
 export function textsOf(line: string, comment: string | undefined, offset = 0, depth = 0): Text[] {
   const texts: Text[] = []
   let current: { at: number; end: number; value: string; isQuoted: boolean } | undefined
@@ -69,7 +69,7 @@ export function textsOf(line: string, comment: string | undefined, offset = 0, d
     const start = at
     at += token.length
     const kind = Object.keys(groups).find((each) => each !== 'prefix' && groups[each] !== undefined) ?? 'other'
-    // Pieces belong together where nothing, or an operator that joins, is between them.
+    // Adjacent pieces, and pieces around a joining operator, are one text.
     if (isPiece.has(kind) && wasBlank && !isJoined) finish()
     wasBlank = kind === 'blank'
     if (kind === 'quote') {
@@ -88,7 +88,7 @@ export function textsOf(line: string, comment: string | undefined, offset = 0, d
   return texts
 }
 
-/** What is between quotes, and where it ends; without a closing quote, the rest of the line. */
+/** The text up to the closing quote, or to the end of the line. */
 function quoted(line: string, at: number, quote: string): [inner: string, end: number] {
   for (let end = at; end < line.length; end++) {
     if (line[end] === '\\') end += 1

@@ -15,7 +15,7 @@ export interface SessionServices extends LoginServices {
   readonly horizon?: Horizon | undefined
 }
 
-interface Shown {
+interface SessionView {
   readonly user: {
     readonly name: string
     readonly admin: boolean
@@ -31,7 +31,7 @@ interface Shown {
 export function serveConsoleSession(app: FastifyInstance, services: SessionServices, login: ConsoleLogin): void {
   const { browserSessions, log } = services
   const url = '/console/session'
-  const shown = (session: BrowserSession | undefined, problem?: string): Shown => ({
+  const viewOf = (session: BrowserSession | undefined, problem?: string): SessionView => ({
     user: session ? userOf(session.principal) : null,
     expiresAt: session ? timestamp(session.expiresAt) : null,
     renewable: session?.isRenewable ?? false,
@@ -52,12 +52,12 @@ export function serveConsoleSession(app: FastifyInstance, services: SessionServi
   app.get(url, { onRequest }, async (request, reply) => {
     const id = sessionIdOf(request, services)
     const problem = login.takeProblem(request, reply)
-    if (id === undefined) return shown(undefined, problem)
+    if (id === undefined) return viewOf(undefined, problem)
     const session = await browserSessions.renewed(id, login.flow.refresh).catch((error: unknown) => {
       log.warn('a login could not be renewed', { reason: error instanceof Error ? error.message : '' })
       return browserSessions.find(id)
     })
-    return shown(session, problem)
+    return viewOf(session, problem)
   })
 
   app.post(url, { onRequest }, async (request, reply) => {
@@ -70,15 +70,15 @@ export function serveConsoleSession(app: FastifyInstance, services: SessionServi
     return reply
       .code(201)
       .header('set-cookie', sessionCookieText(request, services, id))
-      .send(shown(session))
+      .send(viewOf(session))
   })
 
   app.delete(url, { onRequest }, async (request, reply) => {
     const id = sessionIdOf(request, services)
     const { everywhere } = request.query as { everywhere?: unknown }
-    const given = id === undefined ? [] : await browserSessions.close(id, everywhere === 'true')
+    const refreshTokens = id === undefined ? [] : await browserSessions.close(id, everywhere === 'true')
     // The logout is complete without the provider, so it does not wait for the answer.
-    for (const refreshToken of given)
+    for (const refreshToken of refreshTokens)
       void login.flow.revoke(refreshToken).catch((error: unknown) => {
         log.warn('the identity provider was not told of a logout', { reason: (error as Error).message })
       })
@@ -87,8 +87,8 @@ export function serveConsoleSession(app: FastifyInstance, services: SessionServi
 
   app.post('/console/ticket', async (request, reply) => {
     reply.header('cache-control', 'no-store').header('x-request-id', request.id)
-    const spent = services.limits.charge(request, undefined)
-    if (spent) throw spent
+    const rateLimited = services.limits.charge(request, undefined)
+    if (rateLimited) throw rateLimited
     const token = bearer(request)
     if (token === undefined) throw unauthorized()
     return reply.code(201).send(await browserSessions.issueTicketFor(token))
@@ -106,7 +106,7 @@ export function serveConsoleSession(app: FastifyInstance, services: SessionServi
   }
 }
 
-function userOf(principal: Person): NonNullable<Shown['user']> {
+function userOf(principal: Person): NonNullable<SessionView['user']> {
   const { kind, name } = principal
   return principal.kind === 'user'
     ? { kind, name, admin: principal.admin }

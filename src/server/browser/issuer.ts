@@ -26,8 +26,8 @@ export function serveIssuer(app: FastifyInstance, services: IssuerServices): voi
       method: ['GET', 'HEAD', 'POST', 'OPTIONS'],
       url: `${mount}/*`,
       onRequest: (request, _reply, done) => {
-        const spent = limits.charge(request, undefined)
-        if (spent || !horizon) return done(spent)
+        const rateLimited = limits.charge(request, undefined)
+        if (rateLimited || !horizon) return done(rateLimited)
         // Another server may have handled the previous step.
         caughtUpHere(horizon).then(() => done(), done)
       },

@@ -123,7 +123,7 @@ function namedBy(path: string, { params, body, answer }: Change): string {
 /** ` (users ana@example.com; serviceaccounts svc-ios:jenkins)`: the request's fields that an event may show. */
 function detailsOf({ operation, body }: Change): string {
   if (!operation.tells) return ''
-  const told = operation.tells.flatMap((field) => {
+  const fields = operation.tells.flatMap((field) => {
     const value = (body as Record<string, unknown> | undefined)?.[field]
     const text = [value]
       .flat()
@@ -132,7 +132,7 @@ function detailsOf({ operation, body }: Change): string {
       .join(', ')
     return text === '' ? [] : [`${field} ${text}`]
   })
-  return told.length === 0 ? '' : ` (${told.join('; ').slice(0, 500)})`
+  return fields.length === 0 ? '' : ` (${fields.join('; ').slice(0, 500)})`
 }
 
 /** A service account as NAMESPACE:NAME. */

@@ -13,10 +13,10 @@ const illFormed = (): ApiError =>
 const notJson = (): ApiError =>
   new ApiError('BadRequest', 'The request body is not valid JSON', { hint: 'Check its syntax' })
 
-/** `look` sees the text before it is parsed. */
+/** `inspect` is called with the text before it is parsed. */
 export function parseBodies(
   app: FastifyInstance,
-  look: (request: FastifyRequest, text: string) => void = () => undefined,
+  inspect: (request: FastifyRequest, text: string) => void = () => undefined,
 ): void {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   app.removeAllContentTypeParsers()
@@ -30,7 +30,7 @@ export function parseBodies(
     if (text.trim() === '') return done(null, undefined)
     let value: unknown
     try {
-      value = parseText(text, () => look(request, text))
+      value = parseText(text, () => inspect(request, text))
     } catch (error) {
       return done(error as Error)
     }
@@ -39,9 +39,9 @@ export function parseBodies(
 }
 
 /** Parses untrusted JSON, or throws why it is refused. */
-export function parseText(text: string, look?: () => void): unknown {
+export function parseText(text: string, inspect?: () => void): unknown {
   refuseDeepJson(text)
-  look?.()
+  inspect?.()
   const value = parsed(text)
   // Only an escape can produce a lone surrogate, so other texts need no walk through the value.
   if (/\\u[dD][89a-fA-F]/.test(text) && !isWellFormed(value)) throw illFormed()

@@ -53,7 +53,7 @@ export function groupList(catalogue: Catalogue, accept: string | undefined): Typ
   return plain({ kind: 'APIGroupList', apiVersion: 'v1', groups })
 }
 
-/** /apis/GROUP; undefined if there is no such group. */
+/** /apis/GROUP; undefined for an unknown group. */
 export function groupBody(catalogue: Catalogue, name: string): object | undefined {
   const versions = groupsOf(catalogue).get(name)
   if (name === '' || !versions) return undefined
@@ -106,7 +106,7 @@ const subresources: Readonly<Record<string, readonly Subresource[]>> = {
   serviceaccounts: [{ name: 'token', kind: 'TokenRequest', verbs: ['create'] }],
 }
 
-/** /apis/GROUP/VERSION; undefined if there is no such group or version. */
+/** /apis/GROUP/VERSION; undefined for an unknown group or version. */
 export function resourceList(catalogue: Catalogue, group: string, version: string): object | undefined {
   if (!groupsOf(catalogue).get(group)?.includes(version)) return undefined
   const resources = resourcesOf(catalogue, group, version).flatMap((resource) => {

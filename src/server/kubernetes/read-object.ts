@@ -9,7 +9,15 @@ import { metadataProblems } from '../gate/record-metadata.ts'
 import { refusalOf } from '../http/refusals.ts'
 import { bodyValidator, type Validator } from '../http/validate.ts'
 import { clientMetadata } from './changes/client-metadata.ts'
-import { apiVersionOf, fieldsOf, type Kind, type ObjectFields, type ObjectInput, type StringMap } from './kinds/kind.ts'
+import {
+  apiVersionOf,
+  fieldsOf,
+  type Kind,
+  type ObjectFields,
+  type ObjectInput,
+  type ObjectMeta,
+  type StringMap,
+} from './kinds/kind.ts'
 import type { KubeQuery } from './query.ts'
 import { wrongKind } from './status.ts'
 
@@ -53,15 +61,18 @@ export function readObject(
       'BadRequest',
       `The namespace of the object (${ofObject}) does not match the namespace of the request`,
     )
+  const name = nameIn(metadata)
+  if (!validateMetadata({ metadata })) throw violationOf(validateMetadata)
+  const { labels = {}, annotations = {}, finalizers = [], ownerReferences = [] } = metadata as Partial<ObjectMeta>
   const object: ObjectInput = {
     ...fields,
     metadata: {
       ...metadata,
-      name: nameIn(metadata),
-      labels: textsIn(metadata.labels, 'metadata.labels'),
-      annotations: textsIn(metadata.annotations, 'metadata.annotations'),
-      finalizers: finalizersIn(metadata.finalizers),
-      ownerReferences: ownersIn(metadata.ownerReferences),
+      name,
+      labels,
+      annotations,
+      finalizers: [...new Set(finalizers)],
+      ownerReferences: ownersOf(ownerReferences),
     },
   }
   checkLabels(kind, object.metadata.labels)
@@ -115,38 +126,34 @@ function nameIn({ name, generateName }: ObjectFields): string {
 /** The prefix and five random characters, as Kubernetes generates names. */
 export const generatedName = (prefix: string): string => `${prefix.slice(0, 58)}${nameSuffix(randomBytes(5))}`
 
-function textsIn(value: unknown, field: string): StringMap {
-  if (value === undefined) return {}
-  const isMap = typeof value === 'object' && value !== null && !Array.isArray(value)
-  if (isMap && Object.values(value).every((each) => typeof each === 'string')) return value as StringMap
-  throw badRequest([invalidField(field, `${field} must be a map of strings`)])
-}
+const Texts = t.Optional(t.Object({}, { additionalProperties: t.String() }))
+const Name = t.String({ minLength: 1, maxLength: 253 })
+const Metadata = t.Object({
+  labels: Texts,
+  annotations: Texts,
+  finalizers: t.Optional(t.Array(t.String())),
+  ownerReferences: t.Optional(t.Array(t.Object({ apiVersion: Name, kind: Name, name: Name, uid: Name }))),
+})
+const validateMetadata = bodyValidator(t.Object({ metadata: Metadata }))
 
-function finalizersIn(value: unknown): readonly string[] {
-  if (value === undefined) return []
-  if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return [...new Set(value)]
-  const message = 'Specify metadata.finalizers as a list of strings'
-  throw badRequest([invalidField('metadata.finalizers', message)])
-}
+const ownerOf = ({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }: OwnerReference): OwnerReference => ({
+  apiVersion,
+  kind,
+  name,
+  uid,
+  ...(controller === true && { controller }),
+  ...(blockOwnerDeletion === true && { blockOwnerDeletion }),
+})
 
-function ownersIn(value: unknown): readonly OwnerReference[] {
-  if (value === undefined) return []
-  const owners = Array.isArray(value) ? value.map(ownerIn) : [undefined]
-  const uids = new Set(owners.map((owner) => owner?.uid))
-  if (!owners.includes(undefined) && uids.size === owners.length) return owners as OwnerReference[]
-  const message = 'Specify metadata.ownerReferences as a list of apiVersion, kind, name and uid, each uid once'
+function ownersOf(references: readonly OwnerReference[]): readonly OwnerReference[] {
+  if (new Set(references.map(({ uid }) => uid)).size === references.length) return references.map(ownerOf)
+  const message = 'metadata.ownerReferences: each uid may occur only once'
   throw badRequest([invalidField('metadata.ownerReferences', message)])
 }
 
-function ownerIn(value: unknown): OwnerReference | undefined {
-  const { apiVersion, kind, name, uid, controller, blockOwnerDeletion } = fieldsOf(value)
-  const isText = (each: unknown): each is string => typeof each === 'string' && each !== '' && each.length <= 253
-  if (!isText(apiVersion) || !isText(kind) || !isText(name) || !isText(uid)) return undefined
-  const flags = {
-    ...(controller === true && { controller }),
-    ...(blockOwnerDeletion === true && { blockOwnerDeletion }),
-  }
-  return { apiVersion, kind, name, uid, ...flags }
+function violationOf({ errors }: Validator): ApiError {
+  const error = new Error('the object is not valid')
+  return refusalOf(Object.assign(error, { validation: errors, validationContext: 'body' }))
 }
 
 const labelValue = /^(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$/
@@ -172,11 +179,7 @@ export function checkSpec(kind: Kind, fields: ObjectFields): void {
   const validate = validators.get(kind) ?? bodyValidator(t.Object(optional(schema)))
   validators.set(kind, validate)
   if (validate(fields)) return
-  const wrong = Object.assign(new Error('the object is not valid'), {
-    validation: validate.errors,
-    validationContext: 'body',
-  })
-  const { causes, message } = refusalOf(wrong)
+  const { causes, message } = violationOf(validate)
   throw new ApiError('Invalid', message, { causes })
 }
 

@@ -1,13 +1,13 @@
 // Serves the page about all calls of 2.4.x, which legacy answers link to.
 import type { FastifyInstance } from 'fastify'
 import { base } from '../../api/operation.ts'
-import type { Found } from '../../legacy/find.ts'
+import type { MappedCall } from '../../legacy/find.ts'
 import { legacyHtml } from '../../legacy/html.ts'
 
 const page = `${base}/legacy`
 /** The address of the row on the page, or of the page. */
-export const pageOf = ({ apiUrl }: { readonly apiUrl: () => string }, found: Found | undefined): string =>
-  `${apiUrl()}${page}${found ? `#${found.row.anchor}` : ''}`
+export const pageOf = ({ apiUrl }: { readonly apiUrl: () => string }, mapped: MappedCall | undefined): string =>
+  `${apiUrl()}${page}${mapped ? `#${mapped.row.anchor}` : ''}`
 
 /** Needs no token, and is served also when the gateway is disabled. */
 export function serveLegacyPage(app: FastifyInstance): void {

@@ -6,7 +6,7 @@ import type { Operation } from '../../api/operation.ts'
 import { uploadCertificate } from '../../api/service/certificates.ts'
 import { displayName, type Principal } from '../../auth/principal.ts'
 import { reasonFor } from '../../legacy/advice.ts'
-import { callsAt, type Found, legacyCalls } from '../../legacy/find.ts'
+import { callsAt, legacyCalls, type MappedCall } from '../../legacy/find.ts'
 import type { Log } from '../../platform/log.ts'
 import { realNamespace } from '../../rules/names.ts'
 import type { Settings } from '../config/settings.ts'
@@ -27,7 +27,7 @@ import type { LegacyUsageCounter } from './usage.ts'
 declare module 'fastify' {
   interface FastifyRequest {
     /** The call of 2.4.x; undefined for unknown paths. */
-    legacyCall: Found | undefined
+    legacyCall: MappedCall | undefined
     /** Path parameters of the operations that were called for it. */
     legacyParams: Readonly<Record<string, string>> | undefined
   }
@@ -52,7 +52,7 @@ interface Gateway {
 const json = 'application/json; charset=utf-8'
 const methods = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE'] as const
 
-const nameOf = ({ call: { method, path } }: Found): string => `${method} ${path}`
+const nameOf = ({ call: { method, path } }: MappedCall): string => `${method} ${path}`
 const endpointOf = ({ legacyCall }: FastifyRequest): string => (legacyCall ? nameOf(legacyCall) : '(unknown path)')
 /** The path of a route, which has no query. */
 const routeOf = (path: string): string => (path.split('?')[0] ?? '').replaceAll(/\{(\w+)\}/g, ':$1')
@@ -102,7 +102,7 @@ function setLink({ services, namespace }: Gateway, request: FastifyRequest, repl
 }
 
 /** Authenticates and charges the caller before the body is read, like every route. */
-function admission(gateway: Gateway, found: Found | undefined, operation?: Operation): onRequestHookHandler {
+function admission(gateway: Gateway, mapped: MappedCall | undefined, operation?: Operation): onRequestHookHandler {
   const { services, namespace } = gateway
   const judge = (request: FastifyRequest, principal: Principal | undefined): ApiError | undefined => {
     request.namespace = namespace
@@ -112,7 +112,7 @@ function admission(gateway: Gateway, found: Found | undefined, operation?: Opera
     return principal ? denied(operation, principal, namespace, services) : unauthorized()
   }
   return (request, reply, done) => {
-    request.legacyCall = found
+    request.legacyCall = mapped
     markDeprecated(reply, services.settings.legacy.sunset)
     setLink(gateway, request, reply)
     reply.header('x-request-id', request.id)
@@ -122,19 +122,19 @@ function admission(gateway: Gateway, found: Found | undefined, operation?: Opera
 
 type BodyForm = 'upload' | 'form' | 'plain'
 
-function bodyFormOf({ row }: Found): BodyForm {
+function bodyFormOf({ row }: MappedCall): BodyForm {
   const [first] = row.operations as readonly Operation[]
   return first?.isUpload ? 'upload' : first?.consumes ? 'form' : 'plain'
 }
 
-const isServed = ({ isEnabled, handlers }: Gateway, found: Found): boolean =>
-  isEnabled && handlers[nameOf(found)] !== undefined
+const isServed = ({ isEnabled, handlers }: Gateway, mapped: MappedCall): boolean =>
+  isEnabled && handlers[nameOf(mapped)] !== undefined
 
 function serveCalls(scope: FastifyInstance, gateway: Gateway): void {
   const { limits } = gateway.services.settings
   const serveAll = (inner: FastifyInstance, form: BodyForm, more: Partial<RouteOptions> = {}): void => {
-    for (const found of legacyCalls)
-      if (isServed(gateway, found) && bodyFormOf(found) === form) serveCall(inner, gateway, found, more)
+    for (const mapped of legacyCalls)
+      if (isServed(gateway, mapped) && bodyFormOf(mapped) === form) serveCall(inner, gateway, mapped, more)
   }
   scope.register(async (inner) => {
     parseLegacyBodies(inner)
@@ -146,14 +146,14 @@ function serveCalls(scope: FastifyInstance, gateway: Gateway): void {
   )
 }
 
-function serveCall(scope: FastifyInstance, gateway: Gateway, found: Found, more: Partial<RouteOptions>): void {
-  const operation = found.row.operations[0] as Operation
-  const handler = gateway.handlers[nameOf(found)] as LegacyHandler
+function serveCall(scope: FastifyInstance, gateway: Gateway, mapped: MappedCall, more: Partial<RouteOptions>): void {
+  const operation = mapped.row.operations[0] as Operation
+  const handler = gateway.handlers[nameOf(mapped)] as LegacyHandler
   scope.route({
-    method: found.call.method,
-    url: routeOf(found.call.path),
+    method: mapped.call.method,
+    url: routeOf(mapped.call.path),
     ...(operation?.isUpload && { config: { operation: operation.id } }),
-    onRequest: admission(gateway, found, openCalls.has(nameOf(found)) ? undefined : operation),
+    onRequest: admission(gateway, mapped, openCalls.has(nameOf(mapped)) ? undefined : operation),
     handler: async (request, reply) => {
       const params = request.params as Record<string, string>
       refuseEmpty(params)
@@ -168,24 +168,24 @@ function serveCall(scope: FastifyInstance, gateway: Gateway, found: Found, more:
 }
 
 function serveRemoved(scope: FastifyInstance, gateway: Gateway): void {
-  const why = ({ row }: Found): string => {
-    if (gateway.isEnabled) return `is no more: ${reasonFor(row) ?? row.advice}`
+  const why = ({ row }: MappedCall): string => {
+    if (gateway.isEnabled) return `is not available: ${reasonFor(row) ?? row.advice}`
     const removed = row.fate === 'replaced' ? '' : `, and it is ${reasonFor(row)}`
     return `is not answered: the gateway for 2.4.x clients is switched off here${removed}`
   }
   // Two calls of docs/spec.md R50 differ in their query only, which a route does not have.
   const byRoute = Map.groupBy(
-    legacyCalls.filter((found) => !isServed(gateway, found)),
+    legacyCalls.filter((mapped) => !isServed(gateway, mapped)),
     ({ call }) => `${call.method} ${routeOf(call.path)}`,
   )
-  for (const [found] of byRoute.values())
-    if (found)
+  for (const [mapped] of byRoute.values())
+    if (mapped)
       scope.route({
-        method: found.call.method,
-        url: routeOf(found.call.path),
-        onRequest: admission(gateway, found),
+        method: mapped.call.method,
+        url: routeOf(mapped.call.path),
+        onRequest: admission(gateway, mapped),
         handler: (_request, reply) =>
-          send(reply, 410, goneEnvelope(found, why(found), pageOf(gateway.services, found))),
+          send(reply, 410, goneEnvelope(mapped, why(mapped), pageOf(gateway.services, mapped))),
       })
 }
 

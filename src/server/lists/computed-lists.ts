@@ -4,10 +4,10 @@ import type { ListQuery, Operation } from '../../api/operation.ts'
 import type { Item } from '../../rules/selectors.ts'
 import { Lists } from './lists.ts'
 
-interface Made {
+interface ComputedList {
   readonly items: readonly Item[]
 }
-type Paged = (made: unknown, query: unknown) => unknown
+type Paged = (list: unknown, query: unknown) => unknown
 
 /** Returns undefined for operations that are not such a list. */
 export function computedList(
@@ -19,10 +19,10 @@ export function computedList(
   const lists = new Lists({ ...operation, item: madeOf }, real)
   return {
     check: (query) => refuseWatch((query ?? {}) as { watch?: unknown }),
-    page(made, query) {
+    page(list, query) {
       const { limit = Number.POSITIVE_INFINITY, continue: token, ...selectors } = (query ?? {}) as ListQuery
       const test = lists.test(selectors)
-      const { items, ...rest } = made as Made
+      const { items, ...rest } = list as ComputedList
       const wanted = after(items, token).filter((item) => !test || test(item))
       const last = wanted.length > limit ? wanted[limit - 1] : undefined
       return { ...rest, items: wanted.slice(0, limit), ...(last && { continue: tokenOf(last) }) }

@@ -25,7 +25,7 @@ export interface InvokeServices extends DeniedServices, VersionServices {
   readonly log: Log
 }
 
-interface Asked {
+interface OperationInput {
   readonly principal: Principal | undefined
   /** The name of the namespace, or empty. */
   readonly namespace: string
@@ -52,7 +52,7 @@ export class Operations {
   }
 
   /** Throws if the caller may not, the namespace does not exist, or a schema does not match. */
-  admit(operation: Operation, { principal, namespace, params, query, body }: Asked): Call<Operation> {
+  admit(operation: Operation, { principal, namespace, params, query, body }: OperationInput): Call<Operation> {
     const { hasNamespace, validateBody, validateQuery } = this.#of(operation)
     const refusal = denied(operation, principal, namespace, this.#services)
     if (refusal) throw refusal

@@ -83,8 +83,8 @@ export class LineCalls {
   #admit(name: string, found: Known | undefined, principal: Principal): Known {
     const { limits, staleness } = this.#services
     staleness?.lost.throwIfAborted()
-    const spent = limits.charge({ ip: '' }, principal, name)
-    if (spent) throw spent
+    const rateLimited = limits.charge({ ip: '' }, principal, name)
+    if (rateLimited) throw rateLimited
     if (!found) throw new ApiError('NotFound', `Unknown operation "${name.slice(0, 100)}"`, { hint: sameVersion })
     const refusal = denied(found.operation, principal, '', this.#services)
     if (refusal) throw refusal

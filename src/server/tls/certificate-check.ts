@@ -6,7 +6,7 @@ import { type Cause, invalid, invalidField } from '../../api/errors.ts'
 import type { Certificate, CertificateUpload } from '../../api/service/certificates.ts'
 import { timestamp } from '../../platform/clock.ts'
 
-/** PEM texts, in the one form that is stored. */
+/** PEM texts in normalized form. */
 export interface Pair {
   readonly certificate: string
   readonly key: string
@@ -14,7 +14,7 @@ export interface Pair {
 
 type Field = keyof CertificateUpload
 
-/** What is wrong with one of the two parts. */
+/** A fault of the certificate or the key. */
 class Fault extends Error {
   readonly field: Field
 
@@ -38,12 +38,12 @@ export function factsOf(pem: string): Certificate {
     dnsNames: [...(leaf.subjectAltName ?? '').matchAll(/(?:^|, )DNS:([^,"\s]+)/g)].map((match) => match[1] ?? ''),
     fingerprint: leaf.fingerprint256,
     publicKeyFingerprint: fingerprintOf(leaf.publicKey),
-    // Not by checkIssued: a certificate for servers need not be allowed to sign others.
+    // checkIssued would require the certificate to be allowed to sign others.
     selfSigned: leaf.subject === leaf.issuer && leaf.verify(leaf.publicKey),
   }
 }
 
-/** What the command line pins: it stays when a certificate is renewed with its key. */
+/** The command line pins this fingerprint, which does not change when a certificate is renewed with its key. */
 const fingerprintOf = (key: KeyObject): string =>
   createHash('sha256')
     .update(key.export({ type: 'spki', format: 'der' }))
@@ -51,7 +51,7 @@ const fingerprintOf = (key: KeyObject): string =>
     .toUpperCase()
     .replace(/..(?=.)/g, '$&:')
 
-/** Node writes one attribute a line. */
+/** Node writes one attribute per line. */
 const oneLine = (name: string | undefined): string => (name ?? '').split('\n').join(', ')
 
 /** Throws Invalid, naming every faulty part. */
@@ -159,9 +159,9 @@ function match(chain: readonly X509Certificate[], key: KeyObject): Pair {
 
 const serverAuth = '1.3.6.1.5.5.7.3.1'
 
-/** What every client would refuse it for. */
+/** Refuses a certificate that all clients would refuse. */
 function checkUse({ keyUsage, subjectAltName = '' }: X509Certificate): void {
-  // Node calls the extended key usage that; without one, it is good for every use.
+  // In Node, `keyUsage` is the extended key usage. Without one, a certificate may be used for everything.
   if (keyUsage !== undefined && !keyUsage.includes(serverAuth))
     throw new Fault(
       'certPath',
@@ -176,7 +176,7 @@ function checkUse({ keyUsage, subjectAltName = '' }: X509Certificate): void {
 
 function checkSignatures(chain: readonly X509Certificate[]): void {
   for (const [index, { signatureAlgorithm = '', subject, issuer }] of chain.entries()) {
-    // Nobody relies on the signature of a root under itself.
+    // Clients ignore the signature of a root.
     const isRoot = index > 0 && subject === issuer
     const weak = isRoot ? undefined : /sha-?1(?!\d)|md5/i.exec(signatureAlgorithm)
     if (weak)

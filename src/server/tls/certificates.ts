@@ -32,11 +32,11 @@ export class Certificates {
 
   constructor(options: CertificateOptions) {
     this.#options = options
-    // As long as the view lives, which is as long as the service does.
+    // Never unsubscribed: the view and the service end together.
     options.collections.certificates.view.subscribe(() => this.#follow())
   }
 
-  /** What is stored, or else a new one of our own. Throws SealError when the stored key does not open. */
+  /** The stored certificate, or else a new self-signed one. Throws SealError if the stored key cannot be decrypted. */
   async current(): Promise<Served> {
     const entry = this.#entry()
     if (entry) return this.#open(entry)
@@ -46,19 +46,21 @@ export class Certificates {
     return this.#making
   }
 
-  /** Notified of every new certificate, also of those that another server stored. MUST NOT throw. */
+  /** Calls back with every new certificate, also those that another server stored. The listener MUST NOT throw. */
   subscribe(listener: (served: Served) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /** Serves this one from now on; on return, new connections get it. */
+  /** On return, new connections get this certificate. */
   async replace(pair: Pair, by: string): Promise<Certificate> {
     return (await this.#write(pair, 'uploaded', by)).facts
   }
 
-  /** One of our own that ends soon gets a new end, and keeps its key, which clients have pinned. Those of others are
-   * theirs to renew: that is only said. */
+  /**
+   * Renews a self-signed certificate that expires soon with the same key, which clients have pinned. Logs a warning for an
+   * uploaded one.
+   */
   async renew(): Promise<void> {
     const { clock, log, names } = this.#options
     const entry = this.#entry()
@@ -79,11 +81,11 @@ export class Certificates {
 
   async #make(): Promise<Served> {
     const pair = await selfSigned(this.#options.names, this.#options.clock.now())
-    // Of servers that start at the same time, one makes it.
+    // If several servers start at the same time, the first certificate wins.
     return this.#write(pair, 'made', 'svc3', (current) => current === undefined)
   }
 
-  /** Returns what is served then: another one where `isWanted` is not so (any more). */
+  /** Returns the certificate that is served afterwards: the stored one if `isWanted` returns false for it. */
   async #write(
     { certificate, key: secret }: Pair,
     origin: CertificateRecord['origin'],

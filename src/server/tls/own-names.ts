@@ -2,7 +2,7 @@
 import net from 'node:net'
 import os from 'node:os'
 
-/** localhost, this machine, the address that is listened on, and the one that clients use. */
+/** Names of this machine, the address that the server listens on, and the host of the public URL. */
 export function ownNames(listenHost: string, publicUrl?: string): readonly string[] {
   const host = os.hostname().toLowerCase()
   const isEverywhere = listenHost === '0.0.0.0' || listenHost === '::'

@@ -5,12 +5,12 @@ import { generate } from 'selfsigned'
 import type { Pair } from './certificate-check.ts'
 
 const dayMs = 86_400_000
-/** Some clients refuse certificates that are good for longer than 825 days. */
+/** Some clients refuse certificates that are valid for more than 825 days. */
 const validDays = 820
-/** Clocks of clients may be behind. */
+/** Clients' clocks may be behind. */
 const skewMs = 3_600_000
 
-/** With a key that is given, clients that pinned it need not hear of the new certificate. */
+/** With the key of an earlier certificate, clients that pinned the key accept the new one. */
 export async function makeSelfSigned(names: readonly string[], now: Date, key?: string): Promise<Pair> {
   const made = await generate([{ name: 'commonName', value: 'svc3' }], {
     keyType: 'ec',

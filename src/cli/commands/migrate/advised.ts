@@ -7,7 +7,7 @@ import {
   requestsFor,
   requestText,
 } from '../../../legacy/advice.ts'
-import type { Found } from '../../../legacy/find.ts'
+import type { MappedCall } from '../../../legacy/find.ts'
 import type { Confidence } from '../../../legacy/scan/finding.ts'
 import type { OutputColumn } from '../../output/output.ts'
 
@@ -35,7 +35,7 @@ export interface Scanned extends Advised {
   readonly count?: number
 }
 
-export function advised({ row, call }: Found, namespace?: string): Advised {
+export function advised({ row, call }: MappedCall, namespace?: string): Advised {
   const reason = reasonFor(row)
   return {
     call: `${call.method} ${call.path}`,

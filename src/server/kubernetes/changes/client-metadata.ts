@@ -1,5 +1,4 @@
-// The metadata that clients keep with an object, apart from what is made from its other fields, and what of an object can be
-// owned by whoever wrote it.
+// The metadata that clients store with an object, and the part of an object whose fields have managers.
 import { setMetadata } from '../../../api/service/metadata.ts'
 import type { ManagedFields, OwnerReference, RecordMeta } from '../../../store/records/record-meta.ts'
 import {
@@ -21,22 +20,22 @@ interface ClientMetadata {
   readonly ownerReferences: readonly OwnerReference[]
 }
 
-/** Without what is made from other fields. */
+/** Leaves out labels and annotations that the server computes. */
 export function clientMetadata(kind: Kind, { metadata }: Pick<KubeObject, 'metadata'>): ClientMetadata {
   const { labels, annotations, finalizers = [], ownerReferences = [] } = metadata
   const computedLabels = new Set(kind.computedLabels)
-  const made = new Set([creatorAnnotation, ...(kind.computedAnnotations ?? [])])
+  const computedAnnotations = new Set([creatorAnnotation, ...(kind.computedAnnotations ?? [])])
   const without = (texts: StringMap, isComputed: (name: string) => boolean): StringMap =>
     Object.fromEntries(Object.entries(texts).filter(([name]) => !isComputed(name)))
   return {
     labels: without(labels, (name) => computedLabels.has(name)),
-    annotations: without(annotations, (name) => name.startsWith('svc3/') || made.has(name)),
+    annotations: without(annotations, (name) => name.startsWith('svc3/') || computedAnnotations.has(name)),
     finalizers,
     ownerReferences,
   }
 }
 
-/** The operation that changes metadata and nothing else. */
+/** A call that changes only metadata. */
 export const metadataUpdate = (
   kind: Kind,
   object: KubeObject,
@@ -53,12 +52,12 @@ export interface StoredMetadata extends ClientMetadata {
   readonly deletion?: RecordMeta['deletion'] | undefined
 }
 
-/** A record with that metadata. Labels of a VM stand where the operation puts them. */
+/** Adds the metadata to a record. VMs have their labels outside `meta`, where their operations write them. */
 export const withMetadata =
   (kind: Kind, { labels, annotations, finalizers, ownerReferences, managedFields, deletion }: StoredMetadata) =>
   (value: unknown): unknown => {
     const record = value as { readonly meta?: RecordMeta }
-    // Of another kind that shows the same record.
+    // Another kind may show the same record, with managed fields for that kind.
     const others = (record.meta?.managedFields ?? []).filter(({ apiVersion }) => apiVersion !== apiVersionOf(kind))
     const { generation } = record.meta ?? {}
     const meta: RecordMeta = {
@@ -73,7 +72,7 @@ export const withMetadata =
     return { ...record, meta }
   }
 
-/** What of an object somebody may own: all that clients write. */
+/** The fields that clients write, and that have managers. */
 export const managedPart = (kind: Kind, object: Pick<KubeObject, 'metadata'> & ObjectFields): ObjectFields => ({
   ...Object.fromEntries(
     Object.keys(kind.schema)
@@ -85,7 +84,7 @@ export const managedPart = (kind: Kind, object: Pick<KubeObject, 'metadata'> & O
 
 const texts: FieldShape = { patternProperties: { '': {} } }
 
-/** Of what `managedPart` returns. */
+/** The shape of what `managedPart` returns. */
 export const managedShape = ({ schema }: Kind): FieldShape => ({
   properties: {
     ...(schema as Readonly<Record<string, FieldShape>>),

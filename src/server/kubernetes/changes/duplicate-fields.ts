@@ -1,13 +1,12 @@
-// Fields that the text of an object has twice: parsers take the last one without a word. One pass over the text.
+// Finds fields that occur twice in the text of an object, of which JSON.parse silently takes the last.
 
-/** No more are named than this. */
-const maxNamed = 20
+const maxReported = 20
 
-/** `spec.cpu`, for each object or list on the way. Text that is not JSON is for its parser to refuse. */
+/** Returns paths such as `spec.cpu`. Text that is not JSON has no duplicates; its parser refuses it. */
 export function duplicateFields(text: string): readonly string[] {
   const found: string[] = []
   const open: { readonly names: Set<string> | undefined; name: string; index: number }[] = []
-  for (let at = 0; at < text.length && found.length < maxNamed; at++) {
+  for (let at = 0; at < text.length && found.length < maxReported; at++) {
     const char = text[at]
     const top = open.at(-1)
     if (char === '"') {

@@ -1,5 +1,6 @@
-// Who manages which fields of an object, as Kubernetes has it in `metadata.managedFields`: an update takes the fields that it
-// changes; an apply takes those that it names, lets go of those that it named before, and conflicts with other managers.
+// The managers of the fields of an object (`metadata.managedFields`), by the rules of Kubernetes: an update takes the fields
+// that it changes. An apply takes the fields that it names, gives up those that it named before, and conflicts with the
+// managers of fields that it would change.
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError, type Cause, invalidField } from '../../../api/errors.ts'
 import type { ManagedFields } from '../../../store/records/record-meta.ts'
@@ -26,7 +27,7 @@ interface Owner extends Manager {
   readonly paths: Paths
 }
 
-/** Managers that update, as Kubernetes limits them: older ones are then counted as one. */
+/** The limit of Kubernetes. The oldest managers that update are merged into one beyond it. */
 const maxUpdaters = 10
 const maxAppliers = 20
 const ancient = 'ancient-changes'
@@ -42,17 +43,17 @@ const entryOf = ({ paths, ...rest }: Owner): ManagedFields => ({
 const isOf = (owner: Owner, { manager }: Manager, operation: Owner['operation']): boolean =>
   owner.manager === manager && owner.operation === operation
 
-/** The same entries where no field changed hands: then nothing is to be written. */
-function settled(before: readonly ManagedFields[], owners: readonly Owner[]): readonly ManagedFields[] {
+/** Keeps entries whose fields are unchanged, with their time, so that equal entries need no write. */
+function entriesOf(before: readonly ManagedFields[], owners: readonly Owner[]): readonly ManagedFields[] {
   const known = new Map(before.map((entry) => [`${entry.operation} ${entry.manager}`, entry]))
-  return fewer(owners.filter(({ paths }) => paths.size > 0)).map((owner) => {
+  return mergeOldest(owners.filter(({ paths }) => paths.size > 0)).map((owner) => {
     const entry = entryOf(owner)
     const was = known.get(`${owner.operation} ${owner.manager}`)
     return was && isDeepStrictEqual(was.fieldsV1, entry.fieldsV1) ? was : entry
   })
 }
 
-function fewer(owners: readonly Owner[]): readonly Owner[] {
+function mergeOldest(owners: readonly Owner[]): readonly Owner[] {
   const updaters = owners.filter(({ operation }) => operation === 'Update')
   if (updaters.length <= maxUpdaters) return owners
   const byAge = updaters.toSorted((a, b) => a.time.localeCompare(b.time))
@@ -69,63 +70,63 @@ interface Update {
   readonly by: Manager
 }
 
-/** What an update changes is its manager's, and nobody else's; what it removes is nobody's. */
+/** Fields that an update changes belong to its manager alone. Fields that it removes lose all their managers. */
 export function updated(entries: readonly ManagedFields[], { before, after, shape, by }: Update) {
   const [was, is] = [valuesOf(before, shape), valuesOf(after, shape)]
   const changed = new Set(
     [...is].filter(([path, value]) => !isDeepStrictEqual(was.get(path), value)).map(([path]) => path),
   )
-  const gone = new Set([...was.keys()].filter((path) => !is.has(path)))
-  if (changed.size === 0 && gone.size === 0) return entries
+  const removed = new Set([...was.keys()].filter((path) => !is.has(path)))
+  if (changed.size === 0 && removed.size === 0) return entries
   const owners = entries.map(ownerOf)
   const own = owners.find((owner) => isOf(owner, by, 'Update'))
   const left = owners
     .filter((owner) => owner !== own)
-    .map((owner) => ({ ...owner, paths: minus(minus(owner.paths, changed), gone) }))
+    .map((owner) => ({ ...owner, paths: minus(minus(owner.paths, changed), removed) }))
   const mine: Owner = {
     ...by,
     operation: 'Update',
-    paths: minus(new Set([...(own?.paths ?? []), ...changed]), gone),
+    paths: minus(new Set([...(own?.paths ?? []), ...changed]), removed),
   }
-  return settled(entries, [...left, mine])
+  return entriesOf(entries, [...left, mine])
 }
 
 interface Apply {
   readonly live: unknown
-  /** All that its manager wants, and nothing else. */
+  /** Only the fields that the manager wants. */
   readonly config: unknown
   readonly shape: FieldShape
   readonly by: Manager
-  /** Takes what belongs to others. */
+  /** Take fields from other managers instead of refusing the conflict. */
   readonly isForced: boolean
-  /** What `kubectl apply` wrote before it applied on the server: `kubectl` takes over what is still as it was then. */
+  /** The last client-side apply of kubectl. Fields that still have its values are not in conflict for `kubectl`. */
   readonly lastApplied?: unknown
 }
 
-/** The one that goes on with what `kubectl apply` began. */
-const successor = 'kubectl'
+const kubectl = 'kubectl'
 
 export function applied(
   entries: readonly ManagedFields[],
   { live, config, shape, by, isForced, lastApplied = {} }: Apply,
 ): { readonly object: unknown; readonly managedFields: readonly ManagedFields[] } {
-  const [there, wanted] = [valuesOf(live, shape), valuesOf(config, shape)]
-  // What is there was written by somebody, though nobody noted by whom.
-  const noted: readonly Owner[] =
-    entries.length === 0 && there.size > 0
-      ? [{ ...by, manager: first, operation: 'Update', paths: new Set(there.keys()) }]
+  const [current, wanted] = [valuesOf(live, shape), valuesOf(config, shape)]
+  // An object without managers was not written through this API. Kubernetes names the same placeholder.
+  const owners: readonly Owner[] =
+    entries.length === 0 && current.size > 0
+      ? [{ ...by, manager: first, operation: 'Update', paths: new Set(current.keys()) }]
       : entries.map(ownerOf)
-  const own = noted.find((owner) => isOf(owner, by, 'Apply'))
-  const others = noted.filter((owner) => owner !== own)
+  const own = owners.find((owner) => isOf(owner, by, 'Apply'))
+  const others = owners.filter((owner) => owner !== own)
   const differs = new Set(
     [...wanted]
-      .filter(([path, value]) => there.has(path) && !isDeepStrictEqual(there.get(path), value))
+      .filter(([path, value]) => current.has(path) && !isDeepStrictEqual(current.get(path), value))
       .map(([path]) => path),
   )
-  const mayTake = by.manager === successor ? valuesOf(lastApplied, shape) : new Map<string, unknown>()
-  const isItsOwn = (path: string): boolean => mayTake.has(path) && isDeepStrictEqual(mayTake.get(path), there.get(path))
+  const lastValues = by.manager === kubectl ? valuesOf(lastApplied, shape) : new Map<string, unknown>()
+  const isFromKubectl = (path: string): boolean =>
+    lastValues.has(path) && isDeepStrictEqual(lastValues.get(path), current.get(path))
   const conflicts = others.flatMap((owner) =>
-    [...owner.paths].filter((path) => differs.has(path) && !isItsOwn(path)).map((path) => ({ owner, path })),
+    [...owner.paths].filter((path) => differs.has(path) && !isFromKubectl(path)).map((path) => ({ owner, path })),
   )
   if (conflicts.length > 0 && !isForced) throw conflicting(conflicts)
   const left = others.map((owner) => ({ ...owner, paths: minus(owner.paths, differs) }))
@@ -135,7 +136,7 @@ export function applied(
   if (!own && left.filter(({ operation }) => operation === 'Apply').length >= maxAppliers) throw tooManyAppliers()
   return {
     object: withoutPaths(merged(live, config, shape), dropped, shape),
-    managedFields: settled(entries, [...left, mine]),
+    managedFields: entriesOf(entries, [...left, mine]),
   }
 }
 
@@ -147,7 +148,7 @@ function managerText({ manager, operation, apiVersion, time }: Owner): string {
   return `${JSON.stringify(manager)}${operation === 'Update' ? ` using ${apiVersion} at ${time}` : ''}`
 }
 
-/** In the words that kubectl shows with its advice. */
+/** kubectl recognizes these messages, and adds its advice. */
 function conflicting(conflicts: readonly { readonly owner: Owner; readonly path: string }[]): ApiError {
   const [one] = conflicts
   const causes = conflicts.slice(0, maxCauses).map(
@@ -177,7 +178,7 @@ const tooManyAppliers = (): ApiError =>
 
 const maxEntries = 64
 
-/** What a client sends as `metadata.managedFields`; undefined: it leaves them as they are. */
+/** Reads `metadata.managedFields` of a client. Undefined: the client did not send any. */
 export function readManagedFields(
   value: unknown,
   apiVersion: string,

@@ -1,26 +1,25 @@
-// The fields of an object that can be owned one by one, each by its path. A path is a list of steps as Kubernetes writes
-// them: `f:cpu` a field, `v:"ios"` an item of a set, `k:{"uid":"1"}` an item with a key. By the schema of the kind, objects
-// and maps are taken apart; a list is one value unless `x-kubernetes-list-type` says otherwise.
+// The paths of the fields that can have managers. A path is a list of steps as Kubernetes writes them: `f:cpu` is a field,
+// `v:"ios"` an item of a set, `k:{"uid":"1"}` an item with a key. By the schema of the kind, objects and maps have a path
+// for each field; a list is one value unless `x-kubernetes-list-type` says otherwise.
 import { ApiError } from '../../../api/errors.ts'
 import { fieldsOf, type ObjectFields } from '../kinds/kind.ts'
 
 export interface FieldShape {
   readonly properties?: Readonly<Record<string, FieldShape>>
   readonly patternProperties?: Readonly<Record<string, FieldShape>>
-  /** True: what is in it is not known, and it is one value. */
+  /** True: the schema does not know its fields, so it is one value. */
   readonly additionalProperties?: unknown
   readonly items?: FieldShape
   readonly 'x-kubernetes-list-type'?: string
   readonly 'x-kubernetes-list-map-keys'?: readonly string[]
 }
 
-/** Path, as JSON of its steps → value. */
+/** By path, which is its steps as JSON. */
 type Values = ReadonlyMap<string, unknown>
 export type Paths = ReadonlySet<string>
 
-/** More fields than any object has that people write. */
 const maxFields = 5_000
-/** Of all paths that a client sends, together. */
+/** Limits the sum of all paths that a client sends. */
 const maxPathChars = 1_048_576
 
 const tooMany = (): ApiError => new ApiError('Invalid', `The object has more than ${maxFields} fields`)
@@ -28,19 +27,19 @@ const tooMany = (): ApiError => new ApiError('Invalid', `The object has more tha
 const pathOf = (steps: readonly string[]): string => JSON.stringify(steps)
 const stepsOf = (path: string): readonly string[] => JSON.parse(path) as string[]
 
-/** Of a name in an object; undefined: it is not known. */
+/** The shape of a field; undefined if the schema does not have the field. */
 function inside({ properties, patternProperties }: FieldShape, name: string): FieldShape | undefined {
   if (properties && Object.hasOwn(properties, name)) return properties[name]
   return patternProperties && Object.values(patternProperties)[0]
 }
 
-const isTakenApart = ({ properties, patternProperties, additionalProperties }: FieldShape): boolean =>
+const hasFields = ({ properties, patternProperties, additionalProperties }: FieldShape): boolean =>
   additionalProperties !== true && (properties !== undefined || patternProperties !== undefined)
 
 const isObject = (value: unknown): value is ObjectFields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The step of an item; undefined: its list is one value. */
+/** Makes the step of an item. Undefined if the list is one value. */
 export function keyOfItem(shape: FieldShape): ((item: unknown) => string) | undefined {
   const type = shape['x-kubernetes-list-type']
   const keys = shape['x-kubernetes-list-map-keys'] ?? []
@@ -56,10 +55,10 @@ export function valuesOf(object: unknown, shape: FieldShape): Values {
     found.set(pathOf(steps), value)
   }
   const look = (value: unknown, of: FieldShape, steps: readonly string[]): void => {
-    if (isObject(value) && isTakenApart(of)) {
+    if (isObject(value) && hasFields(of)) {
       for (const [name, each] of Object.entries(value)) {
         const part = inside(of, name)
-        // What the schema does not know is not kept.
+        // Fields that the schema does not have are not stored.
         if (part) look(each, part, [...steps, `f:${name}`])
       }
       return
@@ -72,9 +71,8 @@ export function valuesOf(object: unknown, shape: FieldShape): Values {
   return found
 }
 
-/** `onto` with all that is in `from`. */
 export function merged(onto: unknown, from: unknown, shape: FieldShape): unknown {
-  if (isObject(from) && isTakenApart(shape)) {
+  if (isObject(from) && hasFields(shape)) {
     const result = new Map(Object.entries(fieldsOf(onto)))
     for (const [name, value] of Object.entries(from)) {
       const part = inside(shape, name)
@@ -89,11 +87,10 @@ export function merged(onto: unknown, from: unknown, shape: FieldShape): unknown
   return [...items.values()]
 }
 
-/** Without what is at these paths. */
 export function withoutPaths(object: unknown, paths: Paths, shape: FieldShape): unknown {
   if (paths.size === 0) return object
   const drop = (value: unknown, of: FieldShape, steps: readonly string[]): unknown => {
-    if (isObject(value) && isTakenApart(of)) {
+    if (isObject(value) && hasFields(of)) {
       const kept = Object.entries(value)
         .map(([name, each]) => ({ name, each, at: [...steps, `f:${name}`] }))
         .filter(({ at }) => !paths.has(pathOf(at)))
@@ -115,9 +112,9 @@ interface Tree {
   [step: string]: Tree
 }
 
-/** As `fieldsV1` has them: nested, by their steps. */
+/** Nests the steps, as in `fieldsV1`. */
 export function encoded(paths: Iterable<string>): ObjectFields {
-  // No step is called like a property that every object has: each begins with f:, v: or k:.
+  // Safe without Object.hasOwn, because all steps begin with f:, v: or k:.
   const root: Tree = {}
   for (const path of [...paths].sort()) {
     let at = root
@@ -126,12 +123,12 @@ export function encoded(paths: Iterable<string>): ObjectFields {
   return root
 }
 
-/** The paths in `fieldsV1`. Of what clients send, steps that Kubernetes does not write are refused. */
+/** Reads `fieldsV1`. Refuses steps that Kubernetes does not write. */
 export function decoded(fields: unknown): Paths {
   const found = new Set<string>()
   let chars = 0
   const add = (path: string): void => {
-    // Steps that many fields share count for each of them.
+    // Nested fields repeat their common steps, so a short text can hold long paths.
     chars += path.length
     if (found.size >= maxFields || chars > maxPathChars) throw tooMany()
     found.add(path)
@@ -142,7 +139,7 @@ export function decoded(fields: unknown): Paths {
     if (names.length === 0 && steps.length > 0) add(pathOf(steps))
     for (const name of names) {
       if (!/^[fvk]:/.test(name)) throw unreadable(`it has ${JSON.stringify(name.slice(0, 40))}`)
-      // What has a key is one value here.
+      // An item with a key is one value.
       if (name.startsWith('k:')) look({}, [...steps, name])
       else look(value[name], [...steps, name])
     }
@@ -156,7 +153,7 @@ const unreadable = (why: string): ApiError =>
     hint: 'Leave metadata.managedFields out',
   })
 
-/** `.spec.tags["ios"]`, as messages have it. */
+/** `.spec.tags["ios"]` in messages. */
 export const pathText = (path: string): string =>
   stepsOf(path)
     .map((step) => {

@@ -1,5 +1,5 @@
 // Patches of an object: JSON patch (RFC 6902), merge patch (RFC 7386) and, for kinds of Kubernetes itself, strategic merge
-// patch. Bounded: a patch cannot make more of an object than a body may have, nor take more time than a body of that size.
+// patch. Limits keep the result, and the time for it, within those of a request body.
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError } from '../../../api/errors.ts'
 import { maxDepth } from '../../http/json-depth.ts'
@@ -8,10 +8,10 @@ import type { FieldShape } from './field-paths.ts'
 import { strategicMerge } from './strategic-merge.ts'
 
 const maxOperations = 1_000
-/** Of all that is copied by one patch. */
+/** Limits the sum of all copies of one patch. */
 const maxCopiedChars = 1_048_576
 
-/** Content type → how it is applied. */
+/** By content type. */
 export const patches: Readonly<
   Record<string, (object: ObjectFields, patch: unknown, shape: FieldShape) => ObjectFields>
 > = {
@@ -25,7 +25,7 @@ function objectIn(patch: unknown): ObjectFields {
   throw bad('a merge patch must be an object')
 }
 
-/** Null removes. */
+/** A field that is null in the patch is removed. */
 function merged(target: unknown, patch: ObjectFields): ObjectFields {
   const result = new Map(Object.entries(fieldsOf(target)))
   for (const [name, value] of Object.entries(patch)) {
@@ -58,7 +58,7 @@ function jsonPatch(object: ObjectFields, patch: unknown): ObjectFields {
   return fieldsOf(result)
 }
 
-/** Level by level: what recurses fails on an object that steps have nested thousands of times. */
+/** Visits level by level, because recursion would overflow the stack on an object that steps have nested deeply. */
 function refuseDeep(value: unknown): void {
   let level = [value]
   for (let depth = 0; level.length > 0; depth++) {
@@ -127,7 +127,7 @@ function at(document: unknown, steps: readonly string[]): unknown {
   return value
 }
 
-/** The document is ours: a copy was made of it. */
+/** Changes the document in place, which is a copy. */
 function put(document: unknown, steps: readonly string[], value: unknown, isAdd: boolean): unknown {
   const parent = at(document, steps.slice(0, -1))
   const last = steps.at(-1) as string

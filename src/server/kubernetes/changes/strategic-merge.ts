@@ -1,5 +1,5 @@
-// Strategic merge patch, which kubectl sends for kinds of Kubernetes itself: a merge patch that merges lists with keys, and
-// takes directives (`$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`).
+// Strategic merge patch, which kubectl sends for kinds of Kubernetes itself: a merge patch that merges lists by key and has
+// directives (`$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`).
 import { ApiError } from '../../../api/errors.ts'
 import { fieldsOf, type ObjectFields } from '../kinds/kind.ts'
 import { type FieldShape, keyOfItem } from './field-paths.ts'
@@ -7,7 +7,6 @@ import { type FieldShape, keyOfItem } from './field-paths.ts'
 const fromList = '$deleteFromPrimitiveList/'
 const order = '$setElementOrder/'
 
-/** Null removes. */
 export function strategicMerge(target: unknown, patch: ObjectFields, shape: FieldShape | undefined): ObjectFields {
   const { $patch: directive, $retainKeys: retained, ...fields } = patch
   if (directive === 'replace') return withoutDirectives(fields)

@@ -17,7 +17,7 @@ export const wide = (name: string, type: PrinterColumn['type'], path: string): P
   isWide: true,
 })
 
-/** Shows text that is not a field of its own. */
+/** Shows text that is computed from the object. */
 export const textColumn = (
   name: string,
   description: string,

@@ -13,7 +13,7 @@ import type { ListOperation } from '../../operations/invoke.ts'
 export type StringMap = Readonly<Record<string, string>>
 export type ObjectFields = Readonly<Record<string, unknown>>
 
-interface ObjectMeta {
+export interface ObjectMeta {
   readonly name: string
   readonly generateName?: string
   readonly namespace?: string
