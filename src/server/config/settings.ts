@@ -4,153 +4,120 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import * as t from 'typebox'
 import { defaultNamespace, publicAliases } from '../../rules/names.ts'
 
+const section = <const P extends t.TProperties>(properties: P) =>
+  t.Object(properties, { additionalProperties: false, default: {} })
+const positive = (preset: number, description: string) => t.Integer({ minimum: 1, default: preset, description })
+const text = (preset: string, description: string) => t.String({ minLength: 1, default: preset, description })
+const optionalText = (description: string, maxLength?: number) =>
+  t.Optional(t.String({ minLength: 1, ...(maxLength !== undefined && { maxLength }), description }))
+
 export const settingsSchema = t.Object(
   {
-    limits: t.Object(
-      {
-        bodyBytes: t.Integer({
-          minimum: 1_024,
-          maximum: 64 * 1_048_576,
-          default: 1_048_576,
-          description: 'Largest request body, in bytes',
+    limits: section({
+      bodyBytes: t.Integer({
+        minimum: 1_024,
+        maximum: 64 * 1_048_576,
+        default: 1_048_576,
+        description: 'Largest request body, in bytes',
+      }),
+      requestsPerMinute: positive(
+        60_000,
+        'Requests per caller with a valid token; all tokens of a caller count together',
+      ),
+      anonymousPerMinute: positive(600, 'Requests per address without a token that this server has verified'),
+      headersSeconds: positive(10, 'Time for the headers to arrive'),
+      requestSeconds: positive(60, 'Time for a whole request to arrive'),
+      uploadSilenceSeconds: positive(60, 'Longest pause between two bytes of an image or ISO upload'),
+      watches: positive(2_000, 'Open watches in total'),
+      watchesPerCaller: positive(500, 'Open watches per caller'),
+    }),
+    shutdown: section({
+      noticeSeconds: t.Optional(
+        t.Number({
+          minimum: 0,
+          maximum: 300,
+          description:
+            'Time between failing `/readyz` and refusing connections, for load balancers. Default: 5 with `--store`, otherwise 0',
         }),
-        requestsPerMinute: t.Integer({
-          minimum: 1,
-          default: 60_000,
-          description: 'Requests per caller with a valid token; all tokens of a caller count together',
+      ),
+      requestSeconds: t.Optional(
+        t.Number({
+          minimum: 0,
+          maximum: 3_600,
+          description: 'Time for open requests to finish after that. Default: 60 with `--store`, otherwise 10',
         }),
-        anonymousPerMinute: t.Integer({
-          minimum: 1,
-          default: 600,
-          description: 'Requests per address without a token that this server has verified',
-        }),
-        headersSeconds: t.Integer({ minimum: 1, default: 10, description: 'Time for the headers to arrive' }),
-        requestSeconds: t.Integer({ minimum: 1, default: 60, description: 'Time for a whole request to arrive' }),
-        uploadSilenceSeconds: t.Integer({
-          minimum: 1,
-          default: 60,
-          description: 'Longest pause between two bytes of an image or ISO upload',
-        }),
-        watches: t.Integer({ minimum: 1, default: 2_000, description: 'Open watches in total' }),
-        watchesPerCaller: t.Integer({ minimum: 1, default: 500, description: 'Open watches per caller' }),
-      },
-      { additionalProperties: false, default: {} },
-    ),
-    shutdown: t.Object(
-      {
-        noticeSeconds: t.Optional(
-          t.Number({
-            minimum: 0,
-            maximum: 300,
-            description:
-              'Time between failing `/readyz` and refusing connections, for load balancers. Default: 5 with `--store`, otherwise 0',
-          }),
-        ),
-        requestSeconds: t.Optional(
-          t.Number({
-            minimum: 0,
-            maximum: 3_600,
-            description: 'Time for open requests to finish after that. Default: 60 with `--store`, otherwise 10',
-          }),
-        ),
-      },
-      { additionalProperties: false, default: {} },
-    ),
+      ),
+    }),
     trustedProxies: t.Array(t.String({ minLength: 2, maxLength: 64 }), {
       default: [],
       description:
         'Addresses or networks of proxies whose `X-Forwarded-For` is trusted. With `--plain-http --url`, this machine is trusted too',
     }),
-    compat: t.Object(
-      {
-        namespaceAliases: t.Record(t.String(), t.String(), {
-          default: publicAliases,
-          description: 'Namespace prefixes that stand for another prefix. Replaces the default',
+    compat: section({
+      namespaceAliases: t.Record(t.String(), t.String(), {
+        default: publicAliases,
+        description: 'Namespace prefixes that stand for another prefix. Replaces the default',
+      }),
+    }),
+    auth: section({
+      issuer: t.Optional(
+        t.String({
+          description:
+            'OpenID Connect issuer, https, exactly as in its discovery document. Without it, the built-in provider is used',
         }),
-      },
-      { additionalProperties: false, default: {} },
-    ),
-    auth: t.Object(
-      {
-        issuer: t.Optional(
-          t.String({
-            description:
-              'OpenID Connect issuer, https, exactly as in its discovery document. Without it, the built-in provider is used',
-          }),
-        ),
-        clientId: t.Optional(
-          t.String({ minLength: 1, description: 'Client ID of svc3 at that provider; required with `auth.issuer`' }),
-        ),
-        emailClaim: t.String({
-          minLength: 1,
-          default: 'email',
-          description: 'Claim with the email address, in the ID token or userinfo',
+      ),
+      clientId: optionalText('Client ID of svc3 at that provider; required with `auth.issuer`'),
+      emailClaim: text('email', 'Claim with the email address, in the ID token or userinfo'),
+      groupsClaim: text('groups', 'Claim with the groups, in the ID token or userinfo'),
+      adminGroups: t.Array(t.String({ minLength: 1 }), {
+        default: [],
+        description: 'Groups whose members are administrators',
+      }),
+    }),
+    console: section({
+      enabled: t.Boolean({ default: true, description: 'Serve the web console at `/console`' }),
+      pathPrefix: t.String({
+        pattern: '^(/[A-Za-z0-9._~-]+)*$',
+        maxLength: 256,
+        default: '',
+        description: 'Path prefix that a proxy adds, such as `/svc3`',
+      }),
+    }),
+    registries: section({
+      allowPrivate: t.Optional(
+        t.Boolean({
+          description: 'Allow registries with private addresses. Default: `true` in `svc3 dev`, otherwise `false`',
         }),
-        groupsClaim: t.String({
-          minLength: 1,
-          default: 'groups',
-          description: 'Claim with the groups, in the ID token or userinfo',
+      ),
+      allowLoopback: t.Optional(
+        t.Boolean({
+          description: 'Allow registries on the hosts themselves. Default: `true` in `svc3 dev`, otherwise `false`',
         }),
-        adminGroups: t.Array(t.String({ minLength: 1 }), {
-          default: [],
-          description: 'Groups whose members are administrators',
+      ),
+      ca: t.Record(t.String(), t.String(), {
+        default: {},
+        description: 'PEM file of the CA to trust for a registry: `{"registry.rack:5000": "/etc/svc3/rack-ca.pem"}`',
+      }),
+    }),
+    legacy: section({
+      enabled: t.Optional(
+        t.Boolean({
+          description:
+            'Answer the paths of the Orka 2.4.x API; off, they answer 410. Default: `true` in `svc3 dev`, otherwise `false`',
         }),
-      },
-      { additionalProperties: false, default: {} },
-    ),
-    console: t.Object(
-      {
-        enabled: t.Boolean({ default: true, description: 'Serve the web console at `/console`' }),
-        pathPrefix: t.String({
-          pattern: '^(/[A-Za-z0-9._~-]+)*$',
-          maxLength: 256,
-          default: '',
-          description: 'Path prefix that a proxy adds, such as `/svc3`',
-        }),
-      },
-      { additionalProperties: false, default: {} },
-    ),
-    registries: t.Object(
-      {
-        allowPrivate: t.Optional(
-          t.Boolean({
-            description: 'Allow registries with private addresses. Default: `true` in `svc3 dev`, otherwise `false`',
-          }),
-        ),
-        allowLoopback: t.Optional(
-          t.Boolean({
-            description: 'Allow registries on the hosts themselves. Default: `true` in `svc3 dev`, otherwise `false`',
-          }),
-        ),
-        ca: t.Record(t.String(), t.String(), {
-          default: {},
-          description: 'PEM file of the CA to trust for a registry: `{"registry.rack:5000": "/etc/svc3/rack-ca.pem"}`',
-        }),
-      },
-      { additionalProperties: false, default: {} },
-    ),
-    legacy: t.Object(
-      {
-        enabled: t.Optional(
-          t.Boolean({
-            description:
-              'Answer the paths of the Orka 2.4.x API; off, they answer 410. Default: `true` in `svc3 dev`, otherwise `false`',
-          }),
-        ),
-        namespace: t.String({
-          minLength: 1,
-          maxLength: 63,
-          default: defaultNamespace,
-          description: 'Namespace in which the 2.4.x API works',
-        }),
-        sunset: t.String({
-          pattern: '^20\\d\\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$',
-          default: '2027-11-15',
-          description: 'Date in the `Sunset` header of its answers; nothing happens on that day',
-        }),
-      },
-      { additionalProperties: false, default: {} },
-    ),
+      ),
+      namespace: t.String({
+        minLength: 1,
+        maxLength: 63,
+        default: defaultNamespace,
+        description: 'Namespace in which the 2.4.x API works',
+      }),
+      sunset: t.String({
+        pattern: '^20\\d\\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$',
+        default: '2027-11-15',
+        description: 'Date in the `Sunset` header of its answers; nothing happens on that day',
+      }),
+    }),
     remotes: t.Array(
       t.Object(
         {
@@ -163,41 +130,33 @@ export const settingsSchema = t.Object(
             description: 'Folder of a web server with an `index.json`, or `oci://HOST/REPOSITORY`',
           }),
           allowInsecure: t.Boolean({ default: false, description: 'Allow plain HTTP' }),
-          caFile: t.Optional(
-            t.String({
-              minLength: 1,
-              description: 'PEM file of a CA to trust for this remote; relative to the data folder',
-            }),
-          ),
+          caFile: optionalText('PEM file of a CA to trust for this remote; relative to the data folder'),
         },
         { additionalProperties: false },
       ),
       { default: [], maxItems: 100, description: 'Where `svc3 remote-image` and `svc3 remote-iso` pull from' },
     ),
-    images: t.Object(
-      {
-        start: t.Enum(['whole', 'lazy'], {
-          default: 'whole',
-          description:
-            'What deployments do that do not say: wait for the `whole` image, or start on what has arrived of it (`lazy`)',
+    images: section({
+      start: t.Enum(['whole', 'lazy'], {
+        default: 'whole',
+        description:
+          'What deployments do that do not say: wait for the `whole` image, or start on what has arrived of it (`lazy`)',
+      }),
+      address: t.Optional(
+        t.String({
+          maxLength: 512,
+          description: 'Registry that keeps the images, as with `--images`: `oci://REGISTRY/PREFIX`',
         }),
-        address: t.Optional(
-          t.String({
-            maxLength: 512,
-            description: 'Registry that keeps the images, as with `--images`: `oci://REGISTRY/PREFIX`',
-          }),
-        ),
-        username: t.Optional(t.String({ minLength: 1, maxLength: 256, description: 'User name for that registry' })),
-        passwordFile: t.Optional(t.String({ minLength: 1, description: 'File with the password for that registry' })),
-        caFile: t.Optional(t.String({ minLength: 1, description: 'PEM file of a CA to trust for that registry' })),
-        cacheBytes: t.Integer({
-          minimum: 64 * 1_048_576,
-          default: 10 * 2 ** 30,
-          description: 'Disk space for the local cache of that registry, in bytes',
-        }),
-      },
-      { additionalProperties: false, default: {} },
-    ),
+      ),
+      username: optionalText('User name for that registry', 256),
+      passwordFile: optionalText('File with the password for that registry'),
+      caFile: optionalText('PEM file of a CA to trust for that registry'),
+      cacheBytes: t.Integer({
+        minimum: 64 * 1_048_576,
+        default: 10 * 2 ** 30,
+        description: 'Disk space for the local cache of that registry, in bytes',
+      }),
+    }),
     logLevel: t.Enum(['debug', 'info', 'warn', 'error', 'silent'], {
       default: 'info',
       description: 'Lowest level to log',

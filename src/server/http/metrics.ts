@@ -38,67 +38,44 @@ export const visibleMetrics = (text: string, maySee: (namespace: string) => bool
 export function createMetrics(version: string): Metrics {
   const registry = new Registry()
   const registers = [registry]
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+    new Gauge({ name, help, labelNames, registers })
+  const counter = (name: string, help: string, labelNames: string[] = []) =>
+    new Counter({ name, help, labelNames, registers })
+  const histogram = (name: string, help: string, labelNames: string[], buckets: number[]) =>
+    new Histogram({ name, help, labelNames, buckets, registers })
+
   collectDefaultMetrics({ register: registry })
-  new Gauge({
-    name: 'svc3_build_info',
-    help: 'Version of svc3 and of Node',
-    labelNames: ['version', 'node'],
-    registers,
-  })
-    .labels(version, process.version)
-    .set(1)
-  const requests = new Histogram({
-    name: 'svc3_http_request_duration_seconds',
-    help: 'Time from request to response; route is the pattern, not the path',
-    labelNames: ['method', 'route', 'status'],
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600],
-    registers,
-  })
-  const latencies = new Histogram({
-    name: 'svc3_store_duration_seconds',
-    help: 'Duration of store operations; outcome is ok, a store fault, or error',
-    labelNames: ['operation', 'outcome'],
-    buckets: [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
-    registers,
-  })
-  const refusals = new Counter({
-    name: 'svc3_http_denied_total',
-    help: 'Requests refused with 401 or 403',
-    labelNames: ['route', 'status'],
-    registers,
-  })
-  const legacy = new Counter({
-    name: 'svc3_legacy_requests_total',
-    help: 'Requests to the Orka 2.4.x API',
-    labelNames: ['endpoint', 'status'],
-    registers,
-  })
-  const loopBlocked = new Counter({
-    name: 'svc3_event_loop_held_seconds_total',
-    help: 'Seconds for which the event loop was blocked, counting blocks of a second or longer',
-    registers,
-  })
-  const watchGauge = new Gauge({
-    name: 'svc3_http_watches',
-    help: 'Open watches',
-    registers,
-  })
-  const lazyReads = new Counter({
-    name: 'svc3_image_lazy_reads_total',
-    help: 'Reads of guests from images that had not arrived, as reported to this server',
-    registers,
-  })
-  const lazyWaits = new Counter({
-    name: 'svc3_image_lazy_read_wait_seconds_total',
-    help: 'Time for which such reads waited for content',
-    registers,
-  })
-  const fetched = new Counter({
-    name: 'svc3_image_fetched_bytes_total',
-    help: 'Content of images that nodes fetched, by source: peer, server or registry',
-    labelNames: ['source'],
-    registers,
-  })
+  gauge('svc3_build_info', 'Version of svc3 and of Node', ['version', 'node']).labels(version, process.version).set(1)
+  const requests = histogram(
+    'svc3_http_request_duration_seconds',
+    'Time from request to response; route is the pattern, not the path',
+    ['method', 'route', 'status'],
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600],
+  )
+  const latencies = histogram(
+    'svc3_store_duration_seconds',
+    'Duration of store operations; outcome is ok, a store fault, or error',
+    ['operation', 'outcome'],
+    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+  )
+  const refusals = counter('svc3_http_denied_total', 'Requests refused with 401 or 403', ['route', 'status'])
+  const legacy = counter('svc3_legacy_requests_total', 'Requests to the Orka 2.4.x API', ['endpoint', 'status'])
+  const loopBlocked = counter(
+    'svc3_event_loop_held_seconds_total',
+    'Seconds for which the event loop was blocked, counting blocks of a second or longer',
+  )
+  const watchGauge = gauge('svc3_http_watches', 'Open watches')
+  const lazyReads = counter(
+    'svc3_image_lazy_reads_total',
+    'Reads of guests from images that had not arrived, as reported to this server',
+  )
+  const lazyWaits = counter('svc3_image_lazy_read_wait_seconds_total', 'Time for which such reads waited for content')
+  const fetched = counter(
+    'svc3_image_fetched_bytes_total',
+    'Content of images that nodes fetched, by source: peer, server or registry',
+    ['source'],
+  )
 
   return {
     registry,

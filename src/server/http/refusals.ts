@@ -53,6 +53,19 @@ const outOfSpace: readonly [Reason, string, string] = [
   'Ask the operator to free space: see /readyz',
 ]
 
+type ContentFault = readonly [new (...args: never[]) => Error, Reason, (error: Error) => string, hint: string]
+const contentFaults: readonly ContentFault[] = [
+  [ContentUnavailableError, 'ServiceUnavailable', () => 'The image storage is unavailable', unavailableHint],
+  [
+    ContentAwayError,
+    'ServiceUnavailable',
+    (error) => `Some of its content is not ${(error as ContentAwayError).where}`,
+    'Try again when that server is back',
+  ],
+  [NoContentError, 'Conflict', () => 'Some of its content is lost', 'Delete the image and upload it again'],
+  [ContentTooLargeError, 'RequestEntityTooLarge', ({ message }) => message, 'Make it smaller'],
+]
+
 /** `more`: problems that the operation's own rules found in the same request. */
 export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError {
   if (error instanceof ApiError) return error
@@ -67,25 +80,11 @@ export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError
         ...(row[0] === 'ServiceUnavailable' && { retryAfterSeconds: 2 }),
       })
   }
-  if (error instanceof ContentUnavailableError)
-    return new ApiError('ServiceUnavailable', 'The image storage is unavailable', {
-      hint: unavailableHint,
-      retryAfterSeconds: 5,
-      cause: error,
-    })
-  if (error instanceof ContentAwayError)
-    return new ApiError('ServiceUnavailable', `Some of its content is not ${error.where}`, {
-      hint: 'Try again when that server is back',
-      retryAfterSeconds: 5,
-      cause: error,
-    })
-  if (error instanceof NoContentError)
-    return new ApiError('Conflict', 'Some of its content is lost', {
-      hint: 'Delete the image and upload it again',
-      cause: error,
-    })
-  if (error instanceof ContentTooLargeError)
-    return new ApiError('RequestEntityTooLarge', error.message, { hint: 'Make it smaller', cause: error })
+  for (const [Failure, reason, message, hint] of contentFaults) {
+    if (!(error instanceof Failure)) continue
+    const retry = reason === 'ServiceUnavailable' && { retryAfterSeconds: 5 }
+    return new ApiError(reason, message(error), { hint, ...retry, cause: error })
+  }
   const { code, validation, statusCode } = error as Partial<FastifyError>
   if (validation)
     return validationRefusal(validation, (error as { validationContext?: string }).validationContext ?? 'body', more)

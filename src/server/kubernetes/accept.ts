@@ -1,30 +1,28 @@
 // The Accept header of Kubernetes clients: whether they want objects, a Table or metadata alone. All forms are JSON.
 
-interface Accepted {
-  readonly type: string
-  readonly as: string
-  readonly group: string
-  readonly version: string
-}
+import { MIMEType } from 'node:util'
 
-/** The accepted types in the client's order. Reads no further than the limits below. */
-export function parseAccept(header: string | undefined): readonly Accepted[] {
-  return (header ?? '').slice(0, maxLength).split(',').slice(0, maxEntries).map(entryOf)
+interface AcceptedType {
+  readonly type: string
+  readonly as: string | null
+  readonly group: string | null
+  readonly version: string | null
 }
 
 const maxLength = 4_096
 const maxEntries = 32
 
-function entryOf(text: string): Accepted {
-  const [type = '', ...parameters] = text.split(';').map((part) => part.trim())
-  const values = new Map(
-    parameters.map((each) => {
-      const at = each.indexOf('=')
-      return at === -1 ? [each, ''] : [each.slice(0, at), each.slice(at + 1)]
-    }),
-  )
-  const parameter = (name: string): string => values.get(name) ?? ''
-  return { type, as: parameter('as'), group: parameter('g'), version: parameter('v') }
+/** The accepted types in the client's order. Reads no further than the limits. */
+export const parseAccept = (header = ''): readonly AcceptedType[] =>
+  header.slice(0, maxLength).split(',').slice(0, maxEntries).flatMap(parsedType)
+
+function parsedType(text: string): readonly AcceptedType[] {
+  try {
+    const { essence, params } = new MIMEType(text)
+    return [{ type: essence, as: params.get('as'), group: params.get('g'), version: params.get('v') }]
+  } catch {
+    return []
+  }
 }
 
 export interface Form {
@@ -43,7 +41,7 @@ const forms: Readonly<Record<string, Form['as']>> = {
 export function acceptedForm(header: string | undefined): Form {
   for (const { type, as, group, version } of parseAccept(header)) {
     if (type !== 'application/json' && type !== '*/*') continue
-    if (as === '') break
+    if (as === null) break
     const form = Object.hasOwn(forms, as) ? forms[as] : undefined
     if (form && group === 'meta.k8s.io' && (version === 'v1' || version === 'v1beta1')) return { as: form, version }
   }

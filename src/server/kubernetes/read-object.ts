@@ -147,7 +147,7 @@ const ownerOf = ({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }
 
 function ownersOf(references: readonly OwnerReference[]): readonly OwnerReference[] {
   if (new Set(references.map(({ uid }) => uid)).size === references.length) return references.map(ownerOf)
-  const message = 'metadata.ownerReferences: each uid may occur only once'
+  const message = 'Specify each uid in metadata.ownerReferences once'
   throw badRequest([invalidField('metadata.ownerReferences', message)])
 }
 
