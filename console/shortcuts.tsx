@@ -5,28 +5,24 @@ import { useLocation } from 'wouter'
 import { Button } from './ui/button.tsx'
 import { Dialog, openDialog } from './ui/dialog.tsx'
 
+/** Pages by the letter after `g`. */
+const places: Readonly<Record<string, readonly [path: string, title: string]>> = {
+  o: ['/', 'Overview'],
+  v: ['/vms', 'VMs'],
+  i: ['/images', 'Images'],
+  n: ['/nodes', 'Nodes'],
+  p: ['/pushes', 'Push jobs'],
+  e: ['/events', 'Events'],
+}
 const shortcuts = [
   ['Ctrl K', 'Search everything'],
   ['/', 'Search this page'],
   ['n', 'Deploy VM'],
-  ['g then o', 'Overview'],
-  ['g then v', 'VMs'],
-  ['g then i', 'Images'],
-  ['g then n', 'Nodes'],
-  ['g then p', 'Push jobs'],
-  ['g then e', 'Events'],
+  ...Object.entries(places).map(([letter, [, title]]) => [`g then ${letter}`, title] as const),
   ['?', 'Show this list'],
   ['Esc', 'Close the dialog or menu'],
 ] as const
 
-const places: Readonly<Record<string, string>> = {
-  o: '/',
-  v: '/vms',
-  i: '/images',
-  n: '/nodes',
-  p: '/pushes',
-  e: '/events',
-}
 const timeoutMs = 1_200
 
 const Finder = lazy(async () => ({ default: (await import('./pages/finder.tsx')).Finder }))
@@ -57,7 +53,7 @@ export function Shortcuts() {
       }
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
       const { key } = event
-      if (performance.now() < goUntilMs && places[key] !== undefined) go(places[key])
+      if (performance.now() < goUntilMs && places[key]) go(places[key][0])
       else if (key === '/') document.querySelector<HTMLInputElement>('input[type=search]')?.focus()
       else if (key === 'n') go('/vms?deploy')
       else if (key === '?') setOpen(true)

@@ -70,20 +70,16 @@ const actionsOf = <I extends Item>({ key, kind, name, actions }: FinderEntry<I>)
 /** Reads `stop web`, `web stop` or `cordon node mac-1` as an action on an object, split at every position. */
 function findActions<I extends Item>(entries: readonly FinderEntry<I>[], typed: string): readonly FinderEntry<I>[] {
   const words = wordsOf(typed).filter((word) => !lesserWords.has(word))
-  const readings = words.flatMap((_, at) => {
-    const [first, last] = [words.slice(0, at), words.slice(at)]
-    return at === 0
-      ? []
-      : ([
-          [first, last],
-          [last, first],
-        ] as const)
+  const readings = words.slice(1).flatMap((_, index) => {
+    const [first, last] = [words.slice(0, index + 1), words.slice(index + 1)]
+    return [
+      { verb: first, rest: last },
+      { verb: last, rest: first },
+    ]
   })
   const things = readings.length === 0 ? [] : entries.filter(({ actions }) => actions)
-  return readings.flatMap(([verb, rest]) =>
-    find(things, rest.join(' ')).flatMap((thing) =>
-      actionsOf(thing).filter(({ item }) => item !== undefined && isMeant(item, verb)),
-    ),
+  return readings.flatMap(({ verb, rest }) =>
+    find(things, rest.join(' ')).flatMap((thing) => actionsOf(thing).filter(({ item }) => item && isMeant(item, verb))),
   )
 }
 

@@ -85,11 +85,13 @@ function List({ kind }: { readonly kind: ImageKind }) {
       emptyText={kind.emptyText}
       operation={kind.list}
       input={{ params: { namespace: main } }}
-      actions={others.map((item) => (
-        <Button key={item.label} onClick={() => runItem(item)}>
-          {item.label}
-        </Button>
-      ))}
+      actions={() =>
+        others.map((item) => (
+          <Button key={item.label} onClick={() => runItem(item)}>
+            {item.label}
+          </Button>
+        ))
+      }
       {...(upload && { create: upload })}
       example={kind.emptyCommand}
       list={list}

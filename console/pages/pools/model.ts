@@ -56,15 +56,12 @@ export const badLine = ({ schedule }: PoolForm): string | undefined =>
 
 /** Only changed settings; an empty field resets to the default of the service. */
 export function poolSettings(form: PoolForm, before: PoolForm): Record<string, unknown> {
-  const { config, minIdle, maxIdle, maxAge, state, readyCommand, schedule } = form
-  const isNew = (field: keyof PoolForm): boolean => form[field] !== before[field]
-  return {
-    ...(isNew('config') && config !== '' && { config }),
-    ...(isNew('minIdle') && minIdle !== '' && { minIdle: Number(minIdle) }),
-    ...(isNew('maxIdle') && maxIdle !== '' && { maxIdle: Number(maxIdle) }),
-    ...(isNew('maxAge') && maxAge !== '' && { maxAge }),
-    ...(isNew('state') && { state }),
-    ...(isNew('readyCommand') && { readyCommand }),
-    ...(isNew('schedule') && { schedule: linesOf(schedule).flatMap((line) => parseScheduleLine(line) ?? []) }),
-  }
+  const changed = Object.entries(form).filter(([name, value]) => value !== before[name as keyof PoolForm])
+  return Object.fromEntries(
+    changed.flatMap(([name, value]): [string, unknown][] => {
+      if (name === 'schedule') return [[name, linesOf(value).flatMap((line) => parseScheduleLine(line) ?? [])]]
+      if (value === '') return name === 'readyCommand' ? [[name, value]] : []
+      return [[name, name === 'minIdle' || name === 'maxIdle' ? Number(value) : value]]
+    }),
+  )
 }

@@ -27,13 +27,8 @@ export function quotaState({ used, limits, owners }: Quota) {
     : ({ tone: 'idle', word: 'Full' } as const)
 }
 
-export const limitsOf = ({ limits }: Quota): Limits => ({
-  vms: textOf(limits.vms),
-  cpu: textOf(limits.cpu),
-  memory: textOf(limits.memory),
-  macos: textOf(limits.macos),
-})
-const textOf = (value: number | undefined): string => (value === undefined ? '' : String(value))
+export const limitsOf = ({ limits }: Quota): Limits =>
+  Object.fromEntries(quotaNames.map((name) => [name, String(limits[name] ?? '')])) as Limits
 
 /** Only changed limits; an empty field removes the limit. */
 export function limitsBody(form: Limits, before: Limits): QuotaInput {

@@ -7,8 +7,7 @@ import { Button } from '../../ui/button.tsx'
 import { Code } from '../../ui/copy.tsx'
 import { Dialog, openDialog } from '../../ui/dialog.tsx'
 import { State } from '../../ui/state.tsx'
-import { type Filter, filtered, searched } from '../../ui/table/filters.ts'
-import { useQuery } from '../../ui/table/query.ts'
+import type { Filter } from '../../ui/table/filters.ts'
 import type { Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { Time } from '../../ui/time.tsx'
@@ -75,12 +74,8 @@ const textOf = ({ message, involved, actor, reason }: Event): string =>
 
 export function Events() {
   const { shown, main } = useNamespaces()
-  const list = useLive(listEvents, shown)
-  const { params } = useQuery()
-  const save = (): void => {
-    const rows = searched(filtered(list.items, filters, params), params.get('search') ?? '', textOf)
+  const save = (rows: readonly Event[]): void =>
     saveFile('svc3-events.jsonl', 'application/jsonl', jsonLines(newestFirst(rows)))
-  }
   return (
     <TablePage
       title="Events"
@@ -90,13 +85,13 @@ export function Events() {
       emptyText="Changes to VMs, images, nodes and access appear here."
       operation={listEvents}
       input={{ params: { namespace: main }, query: { watch: true } }}
-      list={list}
+      list={useLive(listEvents, shown)}
       columns={columns}
       keyOf={keyOf}
       sort={[0, true]}
       textOf={textOf}
       filters={filters}
-      actions={<Button onClick={save}>Export JSON lines</Button>}
+      actions={(rows) => <Button onClick={() => save(rows)}>Export JSON lines</Button>}
     />
   )
 }

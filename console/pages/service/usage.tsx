@@ -71,7 +71,9 @@ export function UsagePage() {
       searchHint="Search owners, namespaces, days"
       operation={listUsage}
       input={{ params: { namespace: main }, query }}
-      actions={<Button onClick={() => saveFile('svc3-usage.csv', 'text/csv', usageCsv(rows))}>Download CSV</Button>}
+      actions={(rows) => (
+        <Button onClick={() => saveFile('svc3-usage.csv', 'text/csv', usageCsv(rows))}>Download CSV</Button>
+      )}
       list={list}
       columns={columns}
       keyOf={keyOf}

@@ -21,36 +21,66 @@ import { say } from '../../ui/toasts.tsx'
 import { vmActionWords } from './actions.tsx'
 import { labelChanges, labelFault, reasonAgainst, reasonAgainstDeleting } from './model.ts'
 
-const doneText = {
-  start: (amount: number) => `${count(amount, 'VM', 'VMs')} started`,
-  stop: (amount: number) => `${count(amount, 'VM', 'VMs')} stopped`,
-  extend: (amount: number) => `Expiry of ${count(amount, 'VM', 'VMs')} set`,
-  label: (amount: number) => `Labels of ${count(amount, 'VM', 'VMs')} changed`,
-  delete: (amount: number) => `${count(amount, 'VM', 'VMs')} deleted`,
-}
-
-type Person = ReturnType<typeof useSession>['person']
-
 interface BulkAction {
   readonly operation: Operation
-  readonly body?: unknown
+  /** `vms` is for example `3 VMs`. */
+  readonly done: (vms: string) => string
   /** Why a VM is skipped. */
-  readonly reason: (vm: Vm, person: Person) => string | undefined
+  readonly reason?: (vm: Vm, person: ReturnType<typeof useSession>['person']) => string | undefined
+  readonly field?: { readonly label: string; readonly hint?: string; readonly initial: string }
+  readonly faultOf?: (typed: string) => string | undefined
+  readonly input: (vm: Vm, typed: string) => RawInput
+  /** Replaces the request of `operation`. */
+  readonly send?: (vm: Vm, typed: string) => Promise<unknown>
 }
 
-const power = (command: 'start' | 'stop'): BulkAction => ({
-  operation: execVm,
-  body: { command },
-  reason: (vm) => reasonAgainst(command, vm),
+const inputFor = ({ namespace, name }: Vm, body?: object): RawInput => ({
+  params: { namespace, vm: name },
+  ...(body && { body }),
 })
 
-const actions = {
-  start: power('start'),
-  stop: power('stop'),
-  extend: { operation: extendVm, reason: () => undefined },
-  label: { operation: setMetadata, reason: () => undefined },
-  delete: { operation: deleteVm, reason: (vm, person) => reasonAgainstDeleting(vm.owner, person) },
-} as const satisfies Record<string, BulkAction>
+const actions: Readonly<Record<'start' | 'stop' | 'extend' | 'label' | 'delete', BulkAction>> = {
+  start: {
+    operation: execVm,
+    done: (vms) => `${vms} started`,
+    reason: (vm) => reasonAgainst('start', vm),
+    input: (vm) => inputFor(vm, { command: 'start' }),
+  },
+  stop: {
+    operation: execVm,
+    done: (vms) => `${vms} stopped`,
+    reason: (vm) => reasonAgainst('stop', vm),
+    input: (vm) => inputFor(vm, { command: 'stop' }),
+  },
+  extend: {
+    operation: extendVm,
+    done: (vms) => `Expiry of ${vms} set`,
+    field: { label: 'Expires in', initial: '2h' },
+    input: (vm, ttl) => inputFor(vm, { ttl }),
+  },
+  label: {
+    operation: setMetadata,
+    done: (vms) => `Labels of ${vms} changed`,
+    field: {
+      label: 'Labels',
+      hint: 'For example team=ios to set one, team- to remove it; separate several by commas',
+      initial: '',
+    },
+    faultOf: labelFault,
+    input: ({ namespace, name }, typed) => ({
+      params: { namespace, record: name },
+      body: { labels: Object.fromEntries(labelChanges(typed).map((each) => [each.name, each.value ?? null])) },
+    }),
+    // Changes only the given labels, so that concurrent changes of others are kept.
+    send: ({ namespace, name }, typed) => relabelVm(client, { namespace, name, changes: labelChanges(typed) }),
+  },
+  delete: {
+    operation: deleteVm,
+    done: (vms) => `${vms} deleted`,
+    reason: (vm, person) => reasonAgainstDeleting(vm.owner, person),
+    input: (vm) => inputFor(vm),
+  },
+}
 type ActionName = keyof typeof actions
 
 /** Concurrent requests. */
@@ -93,34 +123,19 @@ interface DialogProps {
 
 function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
   const { person } = useSession()
-  const action: BulkAction = actions[name]
-  const [chosen] = useState(() => vms.map((vm) => ({ vm, reason: action.reason(vm, person) })))
+  const action = actions[name]
+  const { label, text } = vmActionWords[name]
+  const [chosen] = useState(() => vms.map((vm) => ({ vm, reason: action.reason?.(vm, person) })))
   const can = chosen.flatMap(({ vm, reason }) => (reason === undefined ? [vm] : []))
-  const leftOut = chosen.filter(({ reason }) => reason !== undefined)
-  const [ttl, setTtl] = useState('2h')
-  const [labels, setLabels] = useState('')
-  const [typed, setTyped] = useState('')
+  const skipped = chosen.filter(({ reason }) => reason !== undefined)
+  const isDanger = name === 'delete'
+  const confirm = typeToConfirm(String(can.length))
+  const field = isDanger ? { label: confirm, initial: '' } : action.field
+  const [typed, setTyped] = useState(field?.initial ?? '')
   const [done, setDone] = useState<number>()
   const [failures, setFailures] = useState<readonly string[]>([])
-  const inputFor = (vm: Vm): RawInput => {
-    const { namespace } = vm
-    if (name === 'label') {
-      const changed = Object.fromEntries(labelChanges(labels).map((each) => [each.name, each.value ?? null]))
-      return { params: { namespace, record: vm.name }, body: { labels: changed } }
-    }
-    const body = name === 'extend' ? { ttl } : action.body
-    return { params: { namespace, vm: vm.name }, ...(body !== undefined && { body }) }
-  }
-  const needed = name === 'delete' ? String(can.length) : undefined
-  const badLabel = name === 'label' ? labelFault(labels) : undefined
-  const blocked =
-    can.length === 0
-      ? 'None of the selected VMs allows this'
-      : badLabel !== undefined
-        ? badLabel
-        : needed !== undefined && typed !== needed
-          ? typeToConfirm(needed)
-          : undefined
+  const unconfirmed = isDanger && typed !== String(can.length) ? confirm : undefined
+  const blocked = can.length === 0 ? 'None of the selected VMs allows this' : (unconfirmed ?? action.faultOf?.(typed))
   const isBusy = done !== undefined && done < can.length
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault()
@@ -128,10 +143,7 @@ function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
     setDone(0)
     const failed = await inTurns(can, async (vm) => {
       try {
-        // Replaces only the given labels, so that concurrent changes of others are kept.
-        if (name === 'label')
-          await relabelVm(client, { namespace: vm.namespace, name: vm.name, changes: labelChanges(labels) })
-        else await callOperation(action.operation, inputFor(vm))
+        await (action.send?.(vm, typed) ?? callOperation(action.operation, action.input(vm, typed)))
         return undefined
       } catch (error) {
         noticeRefusal(error)
@@ -142,45 +154,35 @@ function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
     })
     onDone()
     if (failed.length > 0) return setFailures(failed)
-    say(doneText[name](can.length))
+    say(action.done(count(can.length, 'VM', 'VMs')))
     onClose()
   }
   return (
-    <Dialog title={`${vmActionWords[name].label}: ${count(can.length, 'VM', 'VMs')}`} onClose={onClose}>
+    <Dialog title={`${label}: ${count(can.length, 'VM', 'VMs')}`} onClose={onClose}>
       <form className="stack" onSubmit={(event) => void submit(event)} noValidate>
-        <p className="muted">{vmActionWords[name].text}</p>
+        <p className="muted">{text}</p>
         <ul className="names">
           {can.slice(0, listed).map((vm) => (
             <li key={vm.uid}>{vm.name}</li>
           ))}
           {can.length > listed && <li className="muted">{`and ${can.length - listed} more`}</li>}
         </ul>
-        {leftOut.length > 0 && (
+        {skipped.length > 0 && (
           <Note tone="warn">
-            <span>{`${count(leftOut.length, 'VM is', 'VMs are')} skipped:`}</span>
-            {leftOut.slice(0, listed).map(({ vm, reason }) => (
+            <span>{`${count(skipped.length, 'VM is', 'VMs are')} skipped:`}</span>
+            {skipped.slice(0, listed).map(({ vm, reason }) => (
               <span key={vm.uid}>{`${vm.name}: ${reason ?? ''}`}</span>
             ))}
           </Note>
         )}
-        {name === 'extend' && <TextField label="Expires in" value={ttl} onValue={setTtl} autoFocus />}
-        {name === 'label' && (
-          <TextField
-            label="Labels"
-            hint="For example team=ios to set one, team- to remove it; separate several by commas"
-            value={labels}
-            onValue={setLabels}
-            autoFocus
-          />
-        )}
-        {needed !== undefined && can.length > 0 && (
-          <TextField label={typeToConfirm(needed)} value={typed} onValue={setTyped} autoFocus />
+        {field && can.length > 0 && (
+          <TextField label={field.label} hint={field.hint} value={typed} onValue={setTyped} autoFocus />
         )}
         {can.length > 0 && hasCommand(action.operation) && (
           <details>
             <summary>Show as command</summary>
             <Code
-              text={can.map((vm) => commandLine(action.operation, inputFor(vm))).join('\n')}
+              text={can.map((vm) => commandLine(action.operation, action.input(vm, typed))).join('\n')}
               what="Show as command"
             />
           </details>
@@ -196,8 +198,8 @@ function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
         <div className="dialog-foot">
           <Button onClick={onClose}>{done === undefined ? 'Cancel' : 'Close'}</Button>
           {failures.length === 0 && (
-            <Button type="submit" kind={name === 'delete' ? 'danger' : 'primary'} isBusy={isBusy} reason={blocked}>
-              {vmActionWords[name].label}
+            <Button type="submit" kind={isDanger ? 'danger' : 'primary'} isBusy={isBusy} reason={blocked}>
+              {label}
             </Button>
           )}
         </div>

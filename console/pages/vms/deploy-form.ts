@@ -50,21 +50,19 @@ export function faultsOf(form: DeployForm): Faults {
     const { wrong } = parsePairs(text)
     return wrong === undefined ? undefined : `Invalid pair "${wrong}". Use key=value`
   }
-  const ports = parseReservedPorts(form.reservedPorts).causes[0]?.message
-  const all: Faults = {
-    ...(form.name !== '' && !isVmName(form.name) && { name: `Invalid name. Use ${vmNameRule}` }),
-    ...(form.image.trim() === '' && form.vmConfig === '' && { image: 'Choose an image or a configuration' }),
-    ...(form.cpu !== '' && !isWhole(form.cpu) && { cpu: 'Enter a whole number' }),
-    ...(form.memory !== '' && !isNumber(form.memory) && { memory: 'Enter a number' }),
-    ...(form.ttl !== '' && parseTtl(form.ttl) === undefined && { ttl: 'Enter a duration such as 30m, 2h or 7d' }),
+  /** Empty fields are valid. */
+  const unless = (isValid: boolean, text: string, fault: string) => (text === '' || isValid ? undefined : fault)
+  const faults = {
+    name: unless(isVmName(form.name), form.name, `Invalid name. Use ${vmNameRule}`),
+    image: form.image.trim() === '' && form.vmConfig === '' ? 'Choose an image or a configuration' : undefined,
+    cpu: unless(isWhole(form.cpu), form.cpu, 'Enter a whole number'),
+    memory: unless(isNumber(form.memory), form.memory, 'Enter a number'),
+    ttl: unless(parseTtl(form.ttl) !== undefined, form.ttl, 'Enter a duration such as 30m, 2h or 7d'),
+    reservedPorts: parseReservedPorts(form.reservedPorts).causes[0]?.message,
+    labels: pairFault(form.labels),
+    metadata: pairFault(form.metadata),
   }
-  const [labels, metadata] = [pairFault(form.labels), pairFault(form.metadata)]
-  return {
-    ...all,
-    ...(ports !== undefined && { reservedPorts: ports }),
-    ...(labels !== undefined && { labels }),
-    ...(metadata !== undefined && { metadata }),
-  }
+  return Object.fromEntries(Object.entries(faults).filter(([, fault]) => fault !== undefined))
 }
 
 const toBase64 = (text: string): string => btoa(String.fromCharCode(...new TextEncoder().encode(text)))

@@ -1,5 +1,5 @@
 // View state kept in the URL: links reproduce the view, and Back undoes a choice.
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { useCallback, useMemo } from 'react'
 import { useLocation, useSearch } from 'wouter'
 
 type Change = Readonly<Record<string, string | undefined>>
@@ -28,29 +28,4 @@ export function useQuery(): Query {
     [path, go],
   )
   return { params, change }
-}
-
-/** Browsers limit how often a page may change the URL. */
-const writtenAfterMs = 200
-
-/** The search text, applied immediately and written to the URL after a pause. */
-export function useSearchText(): readonly [text: string, set: (text: string) => void] {
-  const { params, change } = useQuery()
-  const inAddress = params.get('search') ?? ''
-  const [typed, setTyped] = useState(inAddress)
-  const known = useRef(inAddress)
-  useEffect(() => {
-    if (inAddress === known.current) return
-    known.current = inAddress
-    setTyped(inAddress)
-  }, [inAddress])
-  useEffect(() => {
-    if (typed === known.current) return
-    const timer = setTimeout(() => {
-      known.current = typed
-      change({ search: typed }, { replace: true })
-    }, writtenAfterMs)
-    return () => clearTimeout(timer)
-  }, [typed, change])
-  return [typed, setTyped]
 }

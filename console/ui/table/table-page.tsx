@@ -13,7 +13,7 @@ import { Select } from '../select.tsx'
 import { TeachPage } from '../teach.tsx'
 import { ColumnsButton } from './column-choice.tsx'
 import { type Filter, filtered, occurringIn, offered, searched } from './filters.ts'
-import { type Query, useQuery, useSearchText } from './query.ts'
+import { type Query, useQuery } from './query.ts'
 import { type Selection, useSelection } from './selection.ts'
 import { type Column, Table } from './table.tsx'
 
@@ -32,7 +32,8 @@ interface PageProps<T> {
   readonly create?: MenuItem
   /** The command shown in that placeholder. */
   readonly example?: string
-  readonly actions?: ReactNode
+  /** Gets the rows that match the filters and the search. */
+  readonly actions?: (rows: readonly T[]) => ReactNode
   readonly list: Snapshot<T>
   readonly columns: readonly Column<T>[]
   readonly keyOf?: (row: T) => string
@@ -53,10 +54,11 @@ export function TablePage<T extends object>(props: PageProps<T>) {
   const { operation, input, create, example, actions, list, columns, sort, above, bulk, children } = props
   const { keyOf = identityOf as (row: T) => string, textOf, filters = none } = props
   const { params, change } = useQuery()
-  const [typed, setTyped] = useSearchText()
+  const typed = params.get('search') ?? ''
   // Typing stays responsive while 10,000 rows are searched.
-  const search = useDeferredValue(typed)
-  const chosen = useMemo(() => filtered(list.items, filters, params), [list.items, filters, params])
+  const applied = useDeferredValue(params)
+  const search = applied.get('search') ?? ''
+  const chosen = useMemo(() => filtered(list.items, filters, applied), [list.items, filters, applied])
   const rows = useMemo(() => searched(chosen, search, textOf ?? textFrom(columns)), [chosen, search, textOf, columns])
   const selection = useSelection(rows, keyOf)
   const bar = useRef<HTMLElement>(null)
@@ -65,10 +67,8 @@ export function TablePage<T extends object>(props: PageProps<T>) {
       {create.label}
     </Button>
   )
-  const clear = (): void => {
-    setTyped('')
+  const clear = (): void =>
     change({ search: undefined, ...Object.fromEntries(filters.map(({ param }) => [param, undefined])) })
-  }
   const { all, chosen: namespace } = useNamespaces()
   const shownBy = [...filters.map(({ param }) => [param, params.get(param) ?? '']), ['search', typed]]
   const scope = {
@@ -88,7 +88,7 @@ export function TablePage<T extends object>(props: PageProps<T>) {
       actions={
         <>
           <TeachPage operation={operation} input={{ ...input, ...scope }} />
-          {actions}
+          {actions?.(rows)}
           {createButton}
         </>
       }
@@ -103,7 +103,11 @@ export function TablePage<T extends object>(props: PageProps<T>) {
       ) : (
         <>
           <search ref={bar} className="filters">
-            <SearchField placeholder={searchHint} value={typed} onValue={setTyped} />
+            <SearchField
+              placeholder={searchHint}
+              value={typed}
+              onValue={(search) => change({ search }, { replace: true })}
+            />
             {filters.map((filter) => (
               <FilterSelect
                 key={filter.param}
@@ -157,19 +161,17 @@ function FilterSelect<T>({ filter, rows, value, change }: FilterProps<T>) {
   // A filter with one value is hidden, unless some rows do not have the value.
   const isChoice =
     value !== '' || (filter.offers ?? values).length > 1 || (counts.get(values[0] ?? '') ?? rows.length) < rows.length
-  return useMemo(() => {
-    const { label, param, offers = values, wordOf = String } = filter
-    const choices = offered(offers, value).map((each) => [each, wordOf(each)] as const)
-    if (!isChoice) return null
-    return (
-      <Select
-        label={label}
-        value={value}
-        onValue={(chosen) => change({ [param]: chosen })}
-        choices={[['', `${label}: all`], ...choices]}
-      />
-    )
-  }, [filter, values, value, change, isChoice])
+  if (!isChoice) return null
+  const { label, param, offers = values, wordOf = String } = filter
+  const choices = offered(offers, value).map((each) => [each, wordOf(each)] as const)
+  return (
+    <Select
+      label={label}
+      value={value}
+      onValue={(chosen) => change({ [param]: chosen })}
+      choices={[['', `${label}: all`], ...choices]}
+    />
+  )
 }
 
 const skeletonRows = 8
