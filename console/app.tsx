@@ -2,7 +2,7 @@
 import { type ComponentType, lazy, Suspense } from 'react'
 import { Link, Route, Switch } from 'wouter'
 import { useSession } from './api/session.ts'
-import { Broken } from './broken.tsx'
+import { ErrorBoundary } from './error-boundary.tsx'
 import { Frame } from './frame.tsx'
 import { Login, LoginAgain } from './login.tsx'
 import type { Named } from './pages/paths.ts'
@@ -60,11 +60,11 @@ export function App() {
         {pages.map(([path, PageView]) => (
           <Route key={path} path={path}>
             {(params) => (
-              <Broken key={JSON.stringify(params)}>
+              <ErrorBoundary key={JSON.stringify(params)}>
                 <Suspense fallback={<Waiting />}>
                   <PageView {...decoded(params as Params)} />
                 </Suspense>
-              </Broken>
+              </ErrorBoundary>
             )}
           </Route>
         ))}

@@ -46,9 +46,9 @@ export function Frame({ children }: { readonly children: ReactNode }) {
             <Icon name={isOpen ? 'close' : 'menu'} />
           </button>
         </header>
-        <Side isOpen={isOpen} path={path} />
+        <Sidebar isOpen={isOpen} path={path} />
         <main id="main" ref={main} tabIndex={-1} data-stale={lostSince !== undefined || undefined}>
-          {lostSince !== undefined && <Lost since={lostSince} />}
+          {lostSince !== undefined && <ConnectionBanner since={lostSince} />}
           {children}
         </main>
       </div>
@@ -60,7 +60,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' })
 
 /** Screen readers announce the time of the loss once; the counting time beside it is hidden from them. */
-const Lost = ({ since }: { readonly since: string }) => (
+const ConnectionBanner = ({ since }: { readonly since: string }) => (
   <div className="banner">
     <Icon name="offline" />
     <span role="status">{`Connection lost at ${clock.format(new Date(since))}. This page shows the last known state and reconnects automatically.`}</span>
@@ -70,7 +70,7 @@ const Lost = ({ since }: { readonly since: string }) => (
   </div>
 )
 
-function Side({ isOpen, path }: { readonly isOpen: boolean; readonly path: string }) {
+function Sidebar({ isOpen, path }: { readonly isOpen: boolean; readonly path: string }) {
   const { person } = useSession()
   return (
     <aside className="side" data-open={isOpen}>
@@ -92,7 +92,7 @@ function Side({ isOpen, path }: { readonly isOpen: boolean; readonly path: strin
           </Fragment>
         ))}
       </nav>
-      <Foot />
+      <SidebarFooter />
     </aside>
   )
 }
@@ -129,7 +129,7 @@ function NamespaceChoice() {
   )
 }
 
-function Foot() {
+function SidebarFooter() {
   const { person } = useSession()
   const items = [
     { label: 'Log out', onChoose: () => void logOut(false) },

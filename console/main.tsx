@@ -2,10 +2,10 @@
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { Router } from 'wouter'
-import { routerBase } from './api/places.ts'
 import { beginSession } from './api/session.ts'
+import { routerBase } from './api/urls.ts'
 import { App } from './app.tsx'
-import { Broken } from './broken.tsx'
+import { ErrorBoundary } from './error-boundary.tsx'
 
 const place = document.getElementById('console')
 // The static frame stays visible until the session is known.
@@ -13,10 +13,10 @@ await beginSession()
 if (place)
   createRoot(place).render(
     <StrictMode>
-      <Broken>
+      <ErrorBoundary>
         <Router base={routerBase}>
           <App />
         </Router>
-      </Broken>
+      </ErrorBoundary>
     </StrictMode>,
   )

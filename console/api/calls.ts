@@ -16,7 +16,7 @@ interface Action {
 }
 
 /** A 401 opens the login dialog over the page. */
-export function noticeRefusal(error: unknown): void {
+export function handleUnauthorized(error: unknown): void {
   if (error instanceof ApiError && error.code === 401) void checkSession()
 }
 
@@ -35,7 +35,7 @@ export function useAction<O extends Operation>(operation: O, onDone: (answer: Re
       onDone(await callOperation(operation, input))
       setState({ isBusy: false, error: undefined })
     } catch (error) {
-      noticeRefusal(error)
+      handleUnauthorized(error)
       setState({ isBusy: false, error })
     }
   }
@@ -95,7 +95,7 @@ export function usePolled<T>(
         if (!signal.aborted) setState({ key, data, error: undefined, isPending: false })
       } catch (error) {
         if (signal.aborted) return
-        noticeRefusal(error)
+        handleUnauthorized(error)
         setState((before) => ({ key, data: before.key === key ? before.data : undefined, error, isPending: false }))
       }
     }

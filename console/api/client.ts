@@ -2,8 +2,8 @@
 import { createClient } from '../../src/client/client.ts'
 import { connectionLost, connectionOpened } from './connection.ts'
 import { pageTransport } from './page-transport.ts'
-import { serviceUrl } from './places.ts'
 import { checkSession } from './session.ts'
+import { serviceUrl } from './urls.ts'
 import { watchingTransport } from './watch-socket.ts'
 
 function onClose(): void {

@@ -4,7 +4,7 @@ import { listNamespaces } from '../../src/api/access/namespaces.ts'
 import { defaultNamespace, realNamespace } from '../../src/rules/names.ts'
 import { createListeners } from './listeners.ts'
 import { useLiveCluster } from './live.ts'
-import { consoleUrl } from './places.ts'
+import { consoleUrl } from './urls.ts'
 
 /** The key has the console's path, because servers behind different prefixes of one host share localStorage. */
 const key = `svc3.namespace ${consoleUrl.pathname}`

@@ -6,7 +6,7 @@ import { errorFromAnswer, isObject, parseJson } from '../../src/client/answer.ts
 import { dropAllDrafts } from '../drafts.ts'
 import { createListeners } from './listeners.ts'
 import { sessionHeader } from './page-transport.ts'
-import { consoleUrl } from './places.ts'
+import { consoleUrl } from './urls.ts'
 
 interface Person {
   readonly name: string
@@ -42,7 +42,7 @@ const longestTimerMs = 3_600_000
 let state: SessionState = { phase: 'loading', person: undefined, provider: undefined, problem: undefined }
 let timer: number | undefined
 /** Responses of older requests are dropped: a check sent before a login must not undo the login. */
-let turn = 0
+let latestRequest = 0
 
 function set(change: Partial<SessionState>): void {
   state = { ...state, ...change }
@@ -67,7 +67,7 @@ async function ask(method: string, body?: unknown, search = ''): Promise<Answer 
   return isObject(value) ? (value as unknown as Answer) : undefined
 }
 
-function take(answer: Answer | undefined): void {
+function applyAnswer(answer: Answer | undefined): void {
   if (!answer) return
   const { user, expiresAt, login, problem } = answer
   const provider = !login.provider ? undefined : login.builtIn ? 'builtIn' : 'own'
@@ -90,13 +90,13 @@ function take(answer: Answer | undefined): void {
 
 /** Fetches the session: at start, before it expires, and after a 401. */
 export async function checkSession(): Promise<void> {
-  turn += 1
-  const mine = turn
+  latestRequest += 1
+  const request = latestRequest
   try {
     const answer = await ask('GET')
-    if (mine === turn) take(answer)
+    if (request === latestRequest) applyAnswer(answer)
   } catch {
-    if (mine !== turn) return
+    if (request !== latestRequest) return
     if (state.phase === 'loading') set({ phase: 'unreachable' })
     clearTimeout(timer)
     timer = window.setTimeout(() => void checkSession(), 2_000)
@@ -109,8 +109,8 @@ export async function logIn(token: string): Promise<void> {
 
 async function enter(by: { token: string } | { ticket: string }): Promise<void> {
   const answer = await ask('POST', by)
-  turn += 1
-  take(answer)
+  latestRequest += 1
+  applyAnswer(answer)
   tabs.postMessage('in')
 }
 

@@ -1,7 +1,7 @@
 // Columns that most tables have: the name first, the action menu last.
 import { ActionsMenu, type MenuItem } from '../ui/menu.tsx'
 import type { Column } from '../ui/table/table.tsx'
-import { type Acting, useActing } from './acting.ts'
+import { type ActionContext, useActionContext } from './action-context.ts'
 import { NameLink } from './links.tsx'
 
 /** `path` is the page of the object, if it has one. */
@@ -12,7 +12,7 @@ export const nameColumn = <T extends { readonly name: string }>(path?: (row: T) 
   cell: (row) => (path ? <NameLink name={row.name} path={path(row)} /> : <b>{row.name}</b>),
 })
 
-type ItemsOf<T> = (row: T, acting: Acting) => readonly MenuItem[]
+type ItemsOf<T> = (row: T, context: ActionContext) => readonly MenuItem[]
 
 export const menuColumn = <T,>(nameOf: (row: T) => string, itemsOf: ItemsOf<T>): Column<T> => ({
   title: 'Actions',
@@ -27,6 +27,6 @@ interface RowMenuProps<T> {
 }
 
 function RowMenu<T>({ row, name, itemsOf }: RowMenuProps<T>) {
-  const acting = useActing()
-  return <ActionsMenu name={name} items={() => itemsOf(row, acting)} size="small" />
+  const context = useActionContext()
+  return <ActionsMenu name={name} items={() => itemsOf(row, context)} size="small" />
 }

@@ -6,7 +6,7 @@ import type { Snapshot } from '../api/live-list.ts'
 import { ActionsMenu, type MenuItem } from '../ui/menu.tsx'
 import { Empty, Loading, Page } from '../ui/page.tsx'
 import { TeachPage } from '../ui/teach.tsx'
-import { type Acting, useActing } from './acting.ts'
+import { type ActionContext, useActionContext } from './action-context.ts'
 
 interface Props<T> {
   readonly list: Snapshot<T>
@@ -20,7 +20,7 @@ interface Props<T> {
   readonly operation: Operation
   readonly params: Readonly<Record<string, string>>
   readonly state: (item: T) => ReactNode
-  readonly itemsOf: (item: T, acting: Acting) => readonly MenuItem[]
+  readonly itemsOf: (item: T, context: ActionContext) => readonly MenuItem[]
   /** Buttons beside the action menu. */
   readonly buttons?: (item: T) => ReactNode
   readonly children: (item: T, items: readonly MenuItem[]) => ReactNode
@@ -28,7 +28,7 @@ interface Props<T> {
 
 export function DetailPage<T extends { readonly name: string }>(props: Props<T>) {
   const { list, name, noun, path, namespace, operation, params, state, itemsOf, buttons, children } = props
-  const acting = useActing()
+  const context = useActionContext()
   const item = list.items.find((each) => each.name === name)
   const above = <Link href={path}>{`${noun}s`}</Link>
   if (!item)
@@ -48,7 +48,7 @@ export function DetailPage<T extends { readonly name: string }>(props: Props<T>)
         )}
       </Page>
     )
-  const items = itemsOf(item, { ...acting, onDeleted: () => acting.go(path) })
+  const items = itemsOf(item, { ...context, onDeleted: () => context.go(path) })
   return (
     <Page
       title={name}

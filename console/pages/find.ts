@@ -23,7 +23,7 @@ export interface FinderEntry<I extends Item = Item> {
 
 const maxFound = 12
 /** Ignored in phrases such as "deploy from sonoma". */
-const lesserWords = new Set(['a', 'from', 'in', 'of', 'on', 'the', 'to'])
+const fillerWords = new Set(['a', 'from', 'in', 'of', 'on', 'the', 'to'])
 const collator = new Intl.Collator('en', { numeric: true })
 
 /** Lower ranks first; undefined without a match. Every typed word must occur in the name, detail or kind. */
@@ -50,7 +50,7 @@ interface Ranked<I extends Item> {
 const wordsOf = (typed: string): string[] => typed.trim().toLowerCase().split(/\s+/).filter(Boolean)
 
 /** Words may be abbreviated: `sav im` matches "Save as image". */
-const isMeant = ({ label }: Item, verb: readonly string[]): boolean => {
+const matchesLabel = ({ label }: Item, verb: readonly string[]): boolean => {
   const parts = wordsOf(label)
   return verb.every((word) => parts.some((part) => part.startsWith(word)))
 }
@@ -69,7 +69,7 @@ const actionsOf = <I extends Item>({ key, kind, name, actions }: FinderEntry<I>)
 
 /** Reads `stop web`, `web stop` or `cordon node mac-1` as an action on an object, split at every position. */
 function findActions<I extends Item>(entries: readonly FinderEntry<I>[], typed: string): readonly FinderEntry<I>[] {
-  const words = wordsOf(typed).filter((word) => !lesserWords.has(word))
+  const words = wordsOf(typed).filter((word) => !fillerWords.has(word))
   const readings = words.slice(1).flatMap((_, index) => {
     const [first, last] = [words.slice(0, index + 1), words.slice(index + 1)]
     return [
@@ -77,9 +77,11 @@ function findActions<I extends Item>(entries: readonly FinderEntry<I>[], typed: 
       { verb: last, rest: first },
     ]
   })
-  const things = readings.length === 0 ? [] : entries.filter(({ actions }) => actions)
+  const objects = readings.length === 0 ? [] : entries.filter(({ actions }) => actions)
   return readings.flatMap(({ verb, rest }) =>
-    find(things, rest.join(' ')).flatMap((thing) => actionsOf(thing).filter(({ item }) => item && isMeant(item, verb))),
+    find(objects, rest.join(' ')).flatMap((thing) =>
+      actionsOf(thing).filter(({ item }) => item && matchesLabel(item, verb)),
+    ),
   )
 }
 
@@ -91,9 +93,9 @@ export function findAll<I extends Item>(
 ): readonly FinderEntry<I>[] {
   const subject = entries.find(({ path, actions }) => actions && path === here)
   const own = subject ? actionsOf(subject) : []
-  const isAsked = typed.trim() !== ''
-  const offered = own.filter(({ item }) => isAsked || item?.reason === undefined)
-  const found = [...find([...offered, ...entries], typed), ...findActions(entries, typed)]
+  const hasQuery = typed.trim() !== ''
+  const shown = own.filter(({ item }) => hasQuery || item?.reason === undefined)
+  const found = [...find([...shown, ...entries], typed), ...findActions(entries, typed)]
   return [...new Map(found.map((each) => [each.key, each])).values()].slice(0, maxFound)
 }
 

@@ -16,7 +16,7 @@ import { credentialCreation } from './access/add-credentials.tsx'
 import { namespaceCreation } from './access/namespaces.tsx'
 import { accessCreation } from './access/role-bindings.tsx'
 import { accountCreation } from './access/service-accounts.tsx'
-import { useActing } from './acting.ts'
+import { useActionContext } from './action-context.ts'
 import { type FinderEntry, findAll } from './find.ts'
 import { imageItems } from './images/actions.tsx'
 import { imageCreations } from './images/creations.tsx'
@@ -37,7 +37,7 @@ export function Finder({ onClose }: { readonly onClose: () => void }) {
   const id = useId()
   const entries = useEntries(here)
   const found = useMemo(() => findAll(entries, typed, here), [entries, typed, here])
-  const take = (entry: Entry | undefined): void => {
+  const choose = (entry: Entry | undefined): void => {
     if (!entry || entry.item?.reason !== undefined) return
     onClose()
     if (entry.path !== undefined) go(entry.path)
@@ -45,7 +45,7 @@ export function Finder({ onClose }: { readonly onClose: () => void }) {
   }
   const press = (event: KeyboardEvent): void => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-    if (event.key === 'Enter') take(found[at])
+    if (event.key === 'Enter') choose(found[at])
     else if (step !== undefined && found.length > 0) setAt((at + step + found.length) % found.length)
     else return
     event.preventDefault()
@@ -81,7 +81,7 @@ export function Finder({ onClose }: { readonly onClose: () => void }) {
             aria-selected={index === at}
             aria-disabled={entry.item?.reason !== undefined || undefined}
             onPointerMove={() => setAt(index)}
-            onClick={() => take(entry)}
+            onClick={() => choose(entry)}
           >
             <span className="muted small">{entry.kind}</span>
             <span className="strong">{entry.name}</span>
@@ -99,7 +99,7 @@ export function Finder({ onClose }: { readonly onClose: () => void }) {
 }
 
 /** Entries for objects of one kind, with their actions. */
-const things = <T extends Named>(
+const entriesOf = <T extends Named>(
   kind: string,
   items: readonly T[],
   path: (item: T) => string,
@@ -116,7 +116,7 @@ const things = <T extends Named>(
 
 function useEntries(here: string): readonly Entry[] {
   const { shown, main } = useNamespaces()
-  const acting = useActing()
+  const context = useActionContext()
   const { items: vms } = useLive(listVms, shown)
   const { items: nodes } = useLive(listNodes, shown)
   const { items: pools } = useLive(listPools, shown)
@@ -124,12 +124,12 @@ function useEntries(here: string): readonly Entry[] {
   const { items: configs } = useLive(listVmConfigs, shown)
   const { items: images } = useLive(listImages, [main])
   return useMemo(() => {
-    const isAdmin = acting.person?.admin === true
+    const isAdmin = context.person?.admin === true
     /** Deleting the object whose page is open leads to the list. */
     const from = (path: string, list: string) => ({
-      ...acting,
+      ...context,
       onDeleted: () => {
-        if (here === path) acting.go(list)
+        if (here === path) context.go(list)
       },
     })
     const linksTo = (kind: string, all: readonly NavLink[]): Entry[] =>
@@ -141,17 +141,17 @@ function useEntries(here: string): readonly Entry[] {
         sectionsFor(isAdmin).flatMap((section) => section.links),
       ),
       ...creations(main, isAdmin),
-      ...things('VM', vms, vmPath, (vm) => vmItems(vm, from(vmPath(vm), '/vms'))),
-      ...things('Node', nodes, nodePath, (node) => nodeItems(node, from(nodePath(node), '/nodes'))),
-      ...things('Pool', pools, poolPath, (pool) => poolItems(pool, from(poolPath(pool), '/pools'))),
-      ...things('Runner pool', runnerPools, runnerPoolPath, (pool) =>
+      ...entriesOf('VM', vms, vmPath, (vm) => vmItems(vm, from(vmPath(vm), '/vms'))),
+      ...entriesOf('Node', nodes, nodePath, (node) => nodeItems(node, from(nodePath(node), '/nodes'))),
+      ...entriesOf('Pool', pools, poolPath, (pool) => poolItems(pool, from(poolPath(pool), '/pools'))),
+      ...entriesOf('Runner pool', runnerPools, runnerPoolPath, (pool) =>
         runnerPoolItems(pool, from(runnerPoolPath(pool), '/runner-pools')),
       ),
-      ...things(
+      ...entriesOf(
         'Configuration',
         configs,
         ({ name }) => listPath('/configurations', { search: name }),
-        (config) => configItems(config, acting),
+        (config) => configItems(config, context),
       ),
       ...images.map((image): Entry => {
         const path = imagePath('image', image.name)
@@ -165,7 +165,7 @@ function useEntries(here: string): readonly Entry[] {
         }
       }),
     ]
-  }, [vms, nodes, pools, runnerPools, configs, images, acting, main, here])
+  }, [vms, nodes, pools, runnerPools, configs, images, context, main, here])
 }
 
 /** The create buttons of the list pages. */

@@ -10,7 +10,7 @@ import { Faults, type Form, TextField, type Typed, useForm, type Values } from '
 import type { MenuItem } from './menu.tsx'
 import { ErrorNote } from './page.tsx'
 import { Teach } from './teach.tsx'
-import { say } from './toasts.tsx'
+import { showToast } from './toasts.tsx'
 
 /** The texts of actions on one kind of object: `Start VM web`, and when that is done `VM web started`. */
 export const wordsFor =
@@ -80,7 +80,7 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
   const [typed, setTyped] = useState('')
   const [submittedAbout, setSubmittedAbout] = useState(about)
   const action = useAction(operation, (answer) => {
-    if (words.done) say(words.done(createdName), path)
+    if (words.done) showToast(words.done(createdName), path)
     onDone(answer)
   })
   const isUnconfirmed = confirm !== undefined && typed !== confirm
@@ -118,7 +118,7 @@ interface ItemProps<O extends Operation> extends Pick<Props<O>, 'words' | 'opera
 }
 
 /** A menu item for an action without fields. */
-export const confirmed = <O extends Operation>({ reason, ...props }: ItemProps<O>): MenuItem => ({
+export const confirmItem = <O extends Operation>({ reason, ...props }: ItemProps<O>): MenuItem => ({
   label: props.words.label,
   reason,
   dialog: (onClose) => <ActionDialog {...props} onClose={onClose} />,
@@ -140,7 +140,7 @@ export function RemoveDialog<O extends Operation>(props: RemoveProps<O> & { read
   return <ActionDialog {...rest} name={name} confirm={name} isDanger onClose={onClose} onDone={close} />
 }
 
-export const removal = <O extends Operation>({
+export const removeItem = <O extends Operation>({
   reason,
   ...props
 }: RemoveProps<O> & Pick<Props<O>, 'reason'>): MenuItem => ({

@@ -11,7 +11,7 @@ import {
 } from 'react'
 import { useNamespaces } from '../api/namespaces.ts'
 import { draftKey, dropDraft, keepInDraft, readDraft } from '../drafts.ts'
-import { OfferedInput, Select } from './select.tsx'
+import { Combobox, Select } from './select.tsx'
 
 /** Errors of the last request, by request field. */
 export const Faults = createContext<ReadonlyMap<string, string>>(new Map())
@@ -93,10 +93,10 @@ type InputProps = Around &
     readonly value: string
     readonly onValue: (value: string) => void
     /** Suggestions; other values are allowed. */
-    readonly offers?: readonly string[]
+    readonly suggestions?: readonly string[]
   }
 
-export function TextField({ label, hint, fault, field, also, value, onKeep, offers, ...props }: InputProps) {
+export function TextField({ label, hint, fault, field, also, value, onKeep, suggestions, ...props }: InputProps) {
   const { onValue: onTyped, ...rest } = props
   const onValue = (typed: string): void => {
     onTyped(typed)
@@ -105,8 +105,8 @@ export function TextField({ label, hint, fault, field, also, value, onKeep, offe
   const { control, wrap } = useField({ label, hint, fault, ...(field && { field }), ...(also && { also }) })
   const all = { autoComplete: 'off', spellCheck: false, ...rest, ...control }
   return wrap(
-    offers ? (
-      <OfferedInput {...all} label={label} offers={offers} value={value} onValue={onValue} />
+    suggestions ? (
+      <Combobox {...all} label={label} suggestions={suggestions} value={value} onValue={onValue} />
     ) : (
       <input {...all} value={value} onChange={(event) => onValue(event.target.value)} />
     ),

@@ -18,7 +18,7 @@ interface SelectProps {
   readonly 'aria-describedby'?: string | undefined
 }
 
-const wordOf = (choice: Choice | null): string => choice?.[1] ?? ''
+const labelOf = (choice: Choice | null): string => choice?.[1] ?? ''
 
 /** Esc closes an open list before it closes the dialog. */
 const keepEscape = (isOpen: boolean) => (event: KeyboardEvent) => {
@@ -39,7 +39,7 @@ export function Select({ id, label, labelId, choices, value, onValue, ...describ
   const chosen = choices.find(([each]) => each === value) ?? null
   const select = useSelect<Choice>({
     items: choices as Choice[],
-    itemToString: wordOf,
+    itemToString: labelOf,
     itemToKey: (choice) => choice?.[0],
     selectedItem: chosen,
     onSelectedItemChange: ({ selectedItem }) => selectedItem !== null && onValue(selectedItem[0]),
@@ -59,7 +59,7 @@ export function Select({ id, label, labelId, choices, value, onValue, ...describ
         {...described}
         className="input select-field"
       >
-        <span>{wordOf(chosen)}</span>
+        <span>{labelOf(chosen)}</span>
         <Icon name="down" />
       </button>
       {isOpen && (
@@ -86,13 +86,13 @@ export function Select({ id, label, labelId, choices, value, onValue, ...describ
   )
 }
 
-interface OfferedProps extends Omit<InputHTMLAttributes<HTMLInputElement>, 'onChange' | 'value' | 'id'> {
+interface ComboboxProps extends Omit<InputHTMLAttributes<HTMLInputElement>, 'onChange' | 'value' | 'id'> {
   readonly id: string
   readonly label: string
   readonly value: string
   readonly onValue: (value: string) => void
   /** Suggestions; other values are allowed. */
-  readonly offers: readonly string[]
+  readonly suggestions: readonly string[]
 }
 
 const maxOffered = 50
@@ -101,15 +101,15 @@ const maxOffered = 50
 const reducer: NonNullable<UseComboboxProps<string>['stateReducer']> = (state, { type, changes }) =>
   type === useCombobox.stateChangeTypes.InputBlur ? { ...changes, selectedItem: state.selectedItem } : changes
 
-export function OfferedInput({ id, label, value, onValue, offers, ...rest }: OfferedProps) {
+export function Combobox({ id, label, value, onValue, suggestions, ...rest }: ComboboxProps) {
   const typed = value.trim().toLowerCase()
-  const offered = useMemo(() => {
-    const found = offers.filter((each) => each.toLowerCase().includes(typed))
+  const matching = useMemo(() => {
+    const found = suggestions.filter((each) => each.toLowerCase().includes(typed))
     // The only suggestion equals the value.
     return found.length === 1 && found[0] === value ? [] : found.slice(0, maxOffered)
-  }, [offers, typed, value])
+  }, [suggestions, typed, value])
   const combobox = useCombobox<string>({
-    items: offered,
+    items: matching,
     inputValue: value,
     selectedItem: null,
     onSelectedItemChange: ({ selectedItem }) => selectedItem !== null && onValue(selectedItem),
@@ -117,8 +117,8 @@ export function OfferedInput({ id, label, value, onValue, offers, ...rest }: Off
     inputId: id,
   })
   const { highlightedIndex } = combobox
-  const isOpen = combobox.isOpen && offered.length > 0
-  const { field, list } = useShown<HTMLInputElement>(isOpen, offered.length)
+  const isOpen = combobox.isOpen && matching.length > 0
+  const { field, list } = useShown<HTMLInputElement>(isOpen, matching.length)
   const press = (event: KeyboardEvent<HTMLInputElement>): void => {
     keepEscape(isOpen)(event)
     // Without a highlighted item these keys belong to the form or the dialog.
@@ -149,7 +149,7 @@ export function OfferedInput({ id, label, value, onValue, offers, ...rest }: Off
           aria-labelledby={undefined}
           aria-label={`Choices for ${label}`}
         >
-          {offered.map((each, index) => (
+          {matching.map((each, index) => (
             <li
               key={each}
               {...combobox.getItemProps({ item: each, index })}

@@ -1,7 +1,7 @@
 // "Show as command" and "Show as request" for every action and list.
 import { useState } from 'react'
 import type { Operation } from '../../src/api/operation.ts'
-import { serviceUrl } from '../api/places.ts'
+import { serviceUrl } from '../api/urls.ts'
 import { commandLine, hasCommand, type Input, withoutOption } from '../teach/commands.ts'
 import { curlLine } from '../teach/requests.ts'
 import { Button } from './button.tsx'

@@ -15,15 +15,15 @@ interface Toast {
 const listeners = createListeners()
 let toasts: readonly Toast[] = []
 let count = 0
-const stayMs = 6_000
-const most = 4
+const shownMs = 6_000
+const maxToasts = 4
 
 function set(next: readonly Toast[]): void {
-  toasts = next.slice(-most)
+  toasts = next.slice(-maxToasts)
   listeners.notify()
 }
 
-export function say(text: string, path?: string): void {
+export function showToast(text: string, path?: string): void {
   set([...toasts, { id: ++count, text, path }])
 }
 
@@ -43,7 +43,7 @@ export function Toasts() {
 function ToastView({ toast }: { readonly toast: Toast }) {
   const { id, text, path } = toast
   useEffect(() => {
-    const timer = setTimeout(() => drop(id), stayMs)
+    const timer = setTimeout(() => drop(id), shownMs)
     return () => clearTimeout(timer)
   }, [id])
   return (

@@ -7,7 +7,7 @@ import {
 } from '../../../src/api/access/registry-credentials.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { type ActionWords, removal } from '../../ui/action-dialog.tsx'
+import { type ActionWords, removeItem } from '../../ui/action-dialog.tsx'
 import { type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { menuColumn } from '../columns.tsx'
@@ -28,7 +28,7 @@ const columnsFor = (namespace: string): readonly Column<RegistryCredential>[] =>
   menuColumn(
     ({ server }) => server,
     ({ server }) => [
-      removal({
+      removeItem({
         name: server,
         words: removeWords,
         operation: removeRegistryCredential,

@@ -2,7 +2,7 @@
 import { createNamespace, deleteNamespace, listNamespaces, type Namespace } from '../../../src/api/access/namespaces.ts'
 import { defaultNamespace } from '../../../src/rules/names.ts'
 import { useLiveCluster } from '../../api/live.ts'
-import { creationOf, deletionOf, formItem, removal } from '../../ui/action-dialog.tsx'
+import { creationOf, deletionOf, formItem, removeItem } from '../../ui/action-dialog.tsx'
 import { CheckField, filled, TextField } from '../../ui/field.tsx'
 import { type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
@@ -24,7 +24,7 @@ const columns: readonly Column<Namespace>[] = [
   menuColumn(
     ({ name }) => name,
     ({ name }) => [
-      removal({
+      removeItem({
         name,
         words: deleteWords,
         operation: deleteNamespace,

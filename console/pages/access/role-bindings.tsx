@@ -12,7 +12,7 @@ import {
 import { devRole } from '../../../src/rules/names.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { type ActionWords, formItem, removal } from '../../ui/action-dialog.tsx'
+import { type ActionWords, formItem, removeItem } from '../../ui/action-dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
 import type { MenuItem } from '../../ui/menu.tsx'
 import type { Column } from '../../ui/table/table.tsx'
@@ -47,7 +47,7 @@ const columns: readonly Column<Developer>[] = [
   menuColumn(
     ({ name }) => name,
     ({ name, namespace, subject }) => [
-      removal({
+      removeItem({
         name,
         words: { ...removeWords, text: `They can no longer view or change anything in ${namespace}.` },
         operation: removeSubjects,

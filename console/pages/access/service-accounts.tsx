@@ -8,7 +8,7 @@ import {
 } from '../../../src/api/access/service-accounts.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { creationOf, deletionOf, formItem, removal, SecretDialog } from '../../ui/action-dialog.tsx'
+import { creationOf, deletionOf, formItem, removeItem, SecretDialog } from '../../ui/action-dialog.tsx'
 import { openDialog } from '../../ui/dialog.tsx'
 import { CheckField, filled, TextField } from '../../ui/field.tsx'
 import type { MenuItem } from '../../ui/menu.tsx'
@@ -108,6 +108,6 @@ function accountItems({ name, namespace }: ServiceAccount): readonly MenuItem[] 
         </>
       ),
     }),
-    removal({ name, words: deleteWords, operation: deleteServiceAccount, input: { params } }),
+    removeItem({ name, words: deleteWords, operation: deleteServiceAccount, input: { params } }),
   ]
 }

@@ -16,13 +16,13 @@ interface Props {
 const heightPx = 150
 
 export function Plot({ label, timesSeconds, values, format, unit }: Props) {
-  const place = useRef<HTMLDivElement>(null)
+  const container = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot>(undefined)
-  const shape = useRef(format)
-  shape.current = format
+  const latestFormat = useRef(format)
+  latestFormat.current = format
   // biome-ignore lint/correctness/useExhaustiveDependencies: the chart is created once; the effect below sets its data
   useEffect(() => {
-    const host = place.current
+    const host = container.current
     if (!host) return
     const style = getComputedStyle(host)
     // A canvas does not understand light-dark(), so the current colors are resolved through a probe element.
@@ -50,7 +50,7 @@ export function Plot({ label, timesSeconds, values, format, unit }: Props) {
             font,
             size: 64,
             ...(stepsOf[unit] && { incrs: stepsOf[unit] }),
-            values: (_plot, ticks) => ticks.map((tick) => shape.current(tick)),
+            values: (_plot, ticks) => ticks.map((tick) => latestFormat.current(tick)),
           },
         ],
         series: [{}, { label, stroke: colour('--fill-used'), width: 1.5, points: { size: 4 }, spanGaps: false }],
@@ -67,5 +67,5 @@ export function Plot({ label, timesSeconds, values, format, unit }: Props) {
     }
   }, [])
   useEffect(() => plot.current?.setData([[...timesSeconds], [...values]]), [timesSeconds, values])
-  return <div ref={place} className="chart" role="img" aria-label={label} />
+  return <div ref={container} className="chart" role="img" aria-label={label} />
 }

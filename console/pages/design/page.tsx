@@ -151,7 +151,7 @@ function Fields() {
       <SearchField placeholder="Node mac-mini-1 has 10.6 GiB free" value={search} onValue={setSearch} />
       <div className="fields">
         <TextField label="Name" hint="Optional; generated if empty" value={name} onValue={setName} />
-        <TextField label="Image" value={image} onValue={setImage} offers={images} />
+        <TextField label="Image" value={image} onValue={setImage} suggestions={images} />
         <SelectField label="Node" value={node} onValue={setNode} labels={nodes} />
         <TextField label="Cores" fault="Cores must be a whole number" value="x" onValue={() => undefined} />
       </div>

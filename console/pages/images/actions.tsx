@@ -1,19 +1,19 @@
 // The action menu of an image or ISO, and its dialogs.
 import { addCachedImage, removeCachedImage } from '../../../src/api/images/image-cache.ts'
 import { type Image, protectImage } from '../../../src/api/images/images.ts'
-import { serviceUrl } from '../../api/places.ts'
+import { serviceUrl } from '../../api/urls.ts'
 import { pathOf } from '../../teach/requests.ts'
-import { confirmed, formItem, removal } from '../../ui/action-dialog.tsx'
+import { confirmItem, formItem, removeItem } from '../../ui/action-dialog.tsx'
 import { filled, TextField } from '../../ui/field.tsx'
 import type { MenuItem } from '../../ui/menu.tsx'
 import { count } from '../../ui/sizes.ts'
-import type { Acting } from '../acting.ts'
+import type { ActionContext } from '../action-context.ts'
 import { type ImageKind, imageActions } from './kind.ts'
 import { reasonAgainstDeleting, usersOf } from './model.ts'
 
 type Params = Readonly<Record<string, string>>
 
-interface ImageActing extends Acting {
+interface ImageActing extends ActionContext {
   readonly kind: ImageKind
   readonly namespace: string
 }
@@ -34,18 +34,18 @@ export function imageItems(image: Image, { kind, namespace, person, go, onDelete
       reason: notReady,
       onChoose: () => go(`/vms?deploy&image=${encodeURIComponent(name)}`),
     },
-    confirmed({
+    confirmItem({
       words: imageActions.cacheAdd,
       name,
       operation: addCachedImage,
       input: { params, body },
       reason: notReady,
     }),
-    confirmed({ words: imageActions.cacheRemove, name, operation: removeCachedImage, input: { params, body } }),
+    confirmItem({ words: imageActions.cacheRemove, name, operation: removeCachedImage, input: { params, body } }),
   ]
   if (person?.admin)
     ofImages.push(
-      confirmed({
+      confirmItem({
         words: imageActions[image.protected ? 'unprotect' : 'protect'],
         name,
         operation: protectImage,
@@ -79,7 +79,7 @@ export function imageItems(image: Image, { kind, namespace, person, go, onDelete
       input: (body) => ({ params, body }),
       fields: ({ field }) => <TextField label="Description" {...field('description')} autoFocus />,
     }),
-    removal({
+    removeItem({
       name,
       words: actions.delete,
       reason: undeletable,

@@ -74,7 +74,7 @@ function SourceField({ list, namespace, ...field }: SourceProps) {
       label="Source"
       hint="Name in a remote, or a registry reference such as ghcr.io/team/sonoma:v1"
       {...field}
-      offers={data?.items.map(({ name }) => name) ?? []}
+      suggestions={data?.items.map(({ name }) => name) ?? []}
       autoFocus
     />
   )

@@ -37,7 +37,7 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
       operation={kind.get}
       params={{ namespace: main, [kind.kind]: name }}
       state={(image) => <ImageState image={image} />}
-      itemsOf={(image, acting) => imageItems(image, { ...acting, kind, namespace: main })}
+      itemsOf={(image, context) => imageItems(image, { ...context, kind, namespace: main })}
     >
       {(image, items) => (
         <>

@@ -51,7 +51,7 @@ const columnsFor = (kind: ImageKind, namespace: string): readonly Column<Image>[
   timeColumn('Updated', (image) => image.lastUpdatedTimestamp),
   menuColumn(
     ({ name }) => name,
-    (image, acting) => imageItems(image, { ...acting, kind, namespace }),
+    (image, context) => imageItems(image, { ...context, kind, namespace }),
   ),
 ]
 

@@ -8,11 +8,11 @@ import { ConnectionError } from '../../../src/client/transport.ts'
 import { isTransient, wait } from '../../../src/platform/retry.ts'
 import { timeLeft } from '../../../src/rules/durations.ts'
 import { sizeText } from '../../../src/rules/sizes.ts'
-import { noticeRefusal } from '../../api/calls.ts'
+import { handleUnauthorized } from '../../api/calls.ts'
 import { client } from '../../api/client.ts'
 import { sessionHeader } from '../../api/page-transport.ts'
-import { serviceUrl } from '../../api/places.ts'
 import { type UploadProgress, upload } from '../../api/upload.ts'
+import { serviceUrl } from '../../api/urls.ts'
 import { pathOf } from '../../teach/requests.ts'
 import { architectures } from '../../ui/architectures.ts'
 import { Button } from '../../ui/button.tsx'
@@ -22,7 +22,7 @@ import { ErrorNote } from '../../ui/page.tsx'
 import { rateText } from '../../ui/sizes.ts'
 import { Bar } from '../../ui/state.tsx'
 import { Teach } from '../../ui/teach.tsx'
-import { say } from '../../ui/toasts.tsx'
+import { showToast } from '../../ui/toasts.tsx'
 import { FirmwareField } from './create.tsx'
 
 const dropHints = { image: 'Raw or qcow2 disk, optionally compressed with gzip, zstd or xz', iso: 'Any file' }
@@ -56,7 +56,7 @@ export function UploadDialog({ kind, namespace, onClose }: Props) {
     ...(firmware !== '' && { firmware: firmware === 'uefi' ? ('uefi' as const) : ('bios' as const) }),
   }
   const sending = useSending(namespace, file, body, () => {
-    say(`${name} uploaded`)
+    showToast(`${name} uploaded`)
     onClose()
   })
   const { progress, error, isRunning, start, pause, abandon } = sending
@@ -189,7 +189,7 @@ function useSending(namespace: string, file: File | undefined, body: Begin, onDo
       .then(onDone)
       .catch((failure: unknown) => {
         if (controller.signal.aborted) return
-        noticeRefusal(failure)
+        handleUnauthorized(failure)
         setError(failure)
       })
       .finally(() => setRunning(false))

@@ -11,28 +11,28 @@ import {
   untagNode,
 } from '../../../src/api/nodes/nodes.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { ActionDialog, confirmed, deletionOf, formItem, removal, wordsFor } from '../../ui/action-dialog.tsx'
+import { ActionDialog, confirmItem, deletionOf, formItem, removeItem, wordsFor } from '../../ui/action-dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
 import type { MenuItem } from '../../ui/menu.tsx'
 import { count } from '../../ui/sizes.ts'
-import type { Acting } from '../acting.ts'
+import type { ActionContext } from '../action-context.ts'
 
 const words = wordsFor('node')
 
-export function nodeItems(node: Node, { person, onDeleted }: Acting): readonly MenuItem[] {
+export function nodeItems(node: Node, { person, onDeleted }: ActionContext): readonly MenuItem[] {
   const { name, namespace, cordoned, orkaTags, vms } = node
   const params = { namespace, name }
   const refused = person?.admin ? undefined : 'Only administrators can do this'
   const inUse = vms.length === 0 ? undefined : `${count(vms.length, 'VM runs', 'VMs run')} on this node`
   return [
-    confirmed({
+    confirmItem({
       name,
       words: words('Cordon', 'cordoned', 'No new VMs are placed on this node. VMs already on it keep running.'),
       operation: cordonNode,
       input: { params },
       reason: refused ?? (cordoned ? 'This node is already cordoned' : undefined),
     }),
-    confirmed({
+    confirmItem({
       name,
       words: words('Uncordon', 'uncordoned', 'New VMs can be placed on this node again.'),
       operation: uncordonNode,
@@ -84,7 +84,7 @@ export function nodeItems(node: Node, { person, onDeleted }: Acting): readonly M
       reason: refused ?? inUse,
       fields: ({ field }) => <OtherNamespaceField current={namespace} {...field('namespace')} />,
     }),
-    removal({
+    removeItem({
       name,
       words: deletionOf('node', 'Its agent can no longer connect. To add the host again, create a new join command.'),
       operation: deleteNode,

@@ -28,11 +28,11 @@ interface MeterProps {
 
 export function Meter({ node, kind, children }: MeterProps) {
   const { used, whole, text } = capacityOf(node)[kind]
-  const said = `${text[0]} of ${text[1]}${units[kind]} used`
+  const usage = `${text[0]} of ${text[1]}${units[kind]} used`
   return (
     <div className="measure">
-      {children(said)}
-      <Bar role="meter" label={`${node.name}: ${titles[kind]}`} value={used} of={whole} text={said} />
+      {children(usage)}
+      <Bar role="meter" label={`${node.name}: ${titles[kind]}`} value={used} of={whole} text={usage} />
     </div>
   )
 }

@@ -2,17 +2,17 @@
 import { createPool, deletePool, drainPool, type Pool, rotatePool, updatePool } from '../../../src/api/vms/pools.ts'
 import { listVmConfigs } from '../../../src/api/vms/vm-configs.ts'
 import { useLive } from '../../api/live.ts'
-import { confirmed, creationOf, deletionOf, formItem, removal, wordsFor } from '../../ui/action-dialog.tsx'
+import { confirmItem, creationOf, deletionOf, formItem, removeItem, wordsFor } from '../../ui/action-dialog.tsx'
 import { AreaField, type Form, NamespaceField, SelectField, TextField } from '../../ui/field.tsx'
 import type { MenuItem } from '../../ui/menu.tsx'
-import type { Acting } from '../acting.ts'
+import type { ActionContext } from '../action-context.ts'
 import { reasonAgainstDeleting } from '../vms/model.ts'
 import { pausing } from './family.tsx'
 import { badLine, emptyPool, formOf, type PoolForm, poolSettings, warmStates } from './model.ts'
 
 const words = wordsFor('pool')
 
-export function poolItems(pool: Pool, { person, onDeleted }: Acting): readonly MenuItem[] {
+export function poolItems(pool: Pool, { person, onDeleted }: ActionContext): readonly MenuItem[] {
   const { name, namespace, paused } = pool
   const input = { params: { namespace, pool: name } }
   const reason = reasonAgainstDeleting(pool.owner, person)
@@ -44,7 +44,7 @@ export function poolItems(pool: Pool, { person, onDeleted }: Acting): readonly M
       paused,
       noun: 'pool',
     }),
-    confirmed({
+    confirmItem({
       ...common,
       words: words(
         'Rotate',
@@ -53,12 +53,12 @@ export function poolItems(pool: Pool, { person, onDeleted }: Acting): readonly M
       ),
       operation: rotatePool,
     }),
-    confirmed({
+    confirmItem({
       ...common,
       words: words('Drain', 'is draining', 'Pauses the pool and removes its warm VMs. VMs deployed from it are kept.'),
       operation: drainPool,
     }),
-    removal({
+    removeItem({
       ...common,
       words: deletionOf('pool', 'Its warm VMs are removed. VMs deployed from it are kept.'),
       operation: deletePool,
@@ -107,7 +107,7 @@ function Settings({ namespace, field }: FieldProps & { readonly namespace: strin
   const configs = useLive(listVmConfigs, [namespace]).items
   return (
     <>
-      <TextField label="Configuration" {...field('config')} offers={configs.map(({ name }) => name)} />
+      <TextField label="Configuration" {...field('config')} suggestions={configs.map(({ name }) => name)} />
       <TextField label="Minimum idle" hint="Warm VMs to keep ready" placeholder="1" {...field('minIdle')} />
       <TextField label="Maximum idle" hint="Warm VMs above this number are removed" {...field('maxIdle')} />
       <TextField

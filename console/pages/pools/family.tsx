@@ -1,7 +1,7 @@
 // What pools and runner pools share: pause and resume, and counts by reason.
 import type { Operation } from '../../../src/api/operation.ts'
 import type { RawInput } from '../../../src/client/client.ts'
-import { type ActionWords, confirmed } from '../../ui/action-dialog.tsx'
+import { type ActionWords, confirmItem } from '../../ui/action-dialog.tsx'
 import type { MenuItem } from '../../ui/menu.tsx'
 import { Facts } from '../../ui/page.tsx'
 
@@ -19,7 +19,7 @@ interface Pausing {
 /** Always both items; the one that would change nothing is disabled with a reason. */
 export const pausing = ({ pause, resume, paused, noun, input, reason, ...rest }: Pausing): readonly MenuItem[] =>
   [true, false].map((isPause) =>
-    confirmed({
+    confirmItem({
       ...rest,
       words: isPause ? pause : resume,
       input: { ...input, body: { paused: isPause } },

@@ -10,7 +10,7 @@ import { Bar, State } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table/table.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
-import { type Acting, useActing } from '../acting.ts'
+import { type ActionContext, useActionContext } from '../action-context.ts'
 import { EventsCard } from '../event-feed.tsx'
 import { amountText, limitsBody, limitsOf, quotaNames, quotaState, usedText } from './quota-model.ts'
 
@@ -35,7 +35,7 @@ const everyMs = 10_000
 /** A quota belongs to one namespace: the chosen one, or the default. */
 export function QuotaPage() {
   const { main } = useNamespaces()
-  const acting = useActing()
+  const context = useActionContext()
   const params = { namespace: main }
   const { data: quota, error } = useAnswer(getQuota, { params }, { everyMs })
   return (
@@ -50,7 +50,7 @@ export function QuotaPage() {
       actions={
         <>
           <TeachPage operation={getQuota} input={{ params }} />
-          {quota && <ActionsMenu name={main} items={quotaItems(quota, acting)} />}
+          {quota && <ActionsMenu name={main} items={quotaItems(quota, context)} />}
         </>
       }
     >
@@ -62,7 +62,7 @@ export function QuotaPage() {
   )
 }
 
-function quotaItems(quota: Quota, { person }: Acting): readonly MenuItem[] {
+function quotaItems(quota: Quota, { person }: ActionContext): readonly MenuItem[] {
   const { namespace } = quota
   const before = limitsOf(quota)
   return [

@@ -5,15 +5,15 @@ import {
   type RunnerPool,
   updateRunnerPool,
 } from '../../../src/api/vms/runner-pools.ts'
-import { confirmed, deletionOf, removal, wordsFor } from '../../ui/action-dialog.tsx'
+import { confirmItem, deletionOf, removeItem, wordsFor } from '../../ui/action-dialog.tsx'
 import type { MenuItem } from '../../ui/menu.tsx'
-import type { Acting } from '../acting.ts'
+import type { ActionContext } from '../action-context.ts'
 import { pausing } from '../pools/family.tsx'
 
 const noun = 'runner pool'
 const words = wordsFor(noun)
 
-export function runnerPoolItems(pool: RunnerPool, { person, onDeleted }: Acting): readonly MenuItem[] {
+export function runnerPoolItems(pool: RunnerPool, { person, onDeleted }: ActionContext): readonly MenuItem[] {
   const { name, namespace, paused, deleting } = pool
   const input = { params: { namespace, runnerpool: name } }
   const notYours = person?.admin ? undefined : 'Only administrators can change runner pools'
@@ -27,12 +27,12 @@ export function runnerPoolItems(pool: RunnerPool, { person, onDeleted }: Acting)
       paused,
       noun,
     }),
-    confirmed({
+    confirmItem({
       ...common,
       words: words('Drain', 'is draining', 'Pauses the runner pool and removes its idle runners. Running jobs finish.'),
       operation: drainRunnerPool,
     }),
-    removal({
+    removeItem({
       ...common,
       reason: notYours,
       words: {

@@ -62,8 +62,8 @@ const filters: readonly Filter<Event>[] = [
     param: 'within',
     label: 'Time',
     of: ({ at }) => withinOf(at, Date.now()),
-    offers: Object.keys(periods),
-    wordOf: (range) => periods[range as keyof typeof periods] ?? range,
+    choices: Object.keys(periods),
+    labelOf: (range) => periods[range as keyof typeof periods] ?? range,
   },
 ]
 

@@ -100,8 +100,8 @@ const Cell = memo(({ node, isStop }: { readonly node: Node; readonly isStop: boo
       href={nodePath(node)}
       tabIndex={isStop ? 0 : -1}
       data-load={stateOf(node)}
-      title={wordsOf(node)}
-      aria-label={wordsOf(node)}
+      title={labelOf(node)}
+      aria-label={labelOf(node)}
     />
   </li>
 ))
@@ -113,10 +113,10 @@ function stateOf(node: Node): string {
   return node.cordoned ? 'cordoned' : String(stepOf(loadOf(node)))
 }
 
-function wordsOf(node: Node): string {
+function labelOf(node: Node): string {
   if (node.phase !== 'READY') return `${node.name}: not connected`
-  const said = `${node.name}: ${loadOf(node)}% used, ${count(node.vms.length, 'VM', 'VMs')}`
-  return node.cordoned ? `${said}, cordoned` : said
+  const usage = `${node.name}: ${loadOf(node)}% used, ${count(node.vms.length, 'VM', 'VMs')}`
+  return node.cordoned ? `${usage}, cordoned` : usage
 }
 
 const Legend = () => (

@@ -58,11 +58,11 @@ function textOf(p50: Values, p95: Values): string {
 const highPx = 28
 
 function Bars({ label, p50, p95 }: { readonly label: string; readonly p50: Values; readonly p95: Values }) {
-  const most = Math.max(...p95.map((value) => value ?? 0), 1e-9)
+  const max = Math.max(...p95.map((value) => value ?? 0), 1e-9)
   const bars = (values: Values, kind: string) =>
     values.map((value, index) => {
       if (value === null) return null
-      const height = Math.max(1, (highPx * value) / most)
+      const height = Math.max(1, (highPx * value) / max)
       // biome-ignore lint/suspicious/noArrayIndexKey: a bar is identified by its position
       return <rect key={index} className={kind} x={index * 4} width={3} y={highPx - height} height={height} />
     })

@@ -11,11 +11,11 @@ import { useSession } from '../../api/session.ts'
 import {
   ActionDialog,
   type ActionWords,
-  confirmed,
+  confirmItem,
   deletionOf,
   formItem,
   RemoveDialog,
-  removal,
+  removeItem,
   wordsFor,
 } from '../../ui/action-dialog.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -23,7 +23,7 @@ import { CheckField, filled, SecretField, TextField } from '../../ui/field.tsx'
 import type { MenuItem } from '../../ui/menu.tsx'
 import { Note } from '../../ui/page.tsx'
 import { AddCredentials, addWords } from '../access/add-credentials.tsx'
-import type { Acting } from '../acting.ts'
+import type { ActionContext } from '../action-context.ts'
 import { imagePath } from '../paths.ts'
 import { reasonAgainst, reasonAgainstDeleting } from './model.ts'
 
@@ -75,7 +75,7 @@ export const vmActionWords = {
   delete: deletionOf('VM', 'Disks are deleted too. This cannot be undone.'),
 } satisfies Record<string, ActionWords>
 
-export function vmItems(vm: Vm, { person, onDeleted }: Acting): readonly MenuItem[] {
+export function vmItems(vm: Vm, { person, onDeleted }: ActionContext): readonly MenuItem[] {
   const { name, namespace, image, diskGb } = vm
   const params = { namespace, vm: name }
   const can = (action: VmAction) => ({ words: vmActionWords[action], name, reason: reasonAgainst(action, vm) })
@@ -85,11 +85,11 @@ export function vmItems(vm: Vm, { person, onDeleted }: Acting): readonly MenuIte
     input: { params, body: { command } },
   })
   return [
-    confirmed(power('start')),
-    confirmed(power('stop')),
-    confirmed(power('suspend')),
-    confirmed(power('resume')),
-    removal(power('revert')),
+    confirmItem(power('start')),
+    confirmItem(power('stop')),
+    confirmItem(power('suspend')),
+    confirmItem(power('resume')),
+    removeItem(power('revert')),
     formItem({
       ...can('resize'),
       operation: resizeVm,

@@ -5,7 +5,7 @@ import { setMetadata } from '../../../src/api/service/metadata.ts'
 import { deleteVm, execVm, extendVm, type Vm } from '../../../src/api/vms/vms.ts'
 import type { RawInput } from '../../../src/client/client.ts'
 import { relabelVm } from '../../../src/client/relabel.ts'
-import { callOperation, noticeRefusal, problemOf } from '../../api/calls.ts'
+import { callOperation, handleUnauthorized, problemOf } from '../../api/calls.ts'
 import { client } from '../../api/client.ts'
 import { useSession } from '../../api/session.ts'
 import { commandLine, hasCommand } from '../../teach/commands.ts'
@@ -17,7 +17,7 @@ import { TextField } from '../../ui/field.tsx'
 import { Note } from '../../ui/page.tsx'
 import { count } from '../../ui/sizes.ts'
 import type { Selection } from '../../ui/table/selection.ts'
-import { say } from '../../ui/toasts.tsx'
+import { showToast } from '../../ui/toasts.tsx'
 import { vmActionWords } from './actions.tsx'
 import { labelChanges, labelFault, reasonAgainst, reasonAgainstDeleting } from './model.ts'
 
@@ -146,7 +146,7 @@ function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
         await (action.send?.(vm, typed) ?? callOperation(action.operation, action.input(vm, typed)))
         return undefined
       } catch (error) {
-        noticeRefusal(error)
+        handleUnauthorized(error)
         return `${vm.name}: ${problemOf(error).message}`
       } finally {
         setDone((before = 0) => before + 1)
@@ -154,7 +154,7 @@ function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
     })
     onDone()
     if (failed.length > 0) return setFailures(failed)
-    say(action.done(count(can.length, 'VM', 'VMs')))
+    showToast(action.done(count(can.length, 'VM', 'VMs')))
     onClose()
   }
   return (

@@ -21,7 +21,7 @@ import type { MenuItem } from '../../ui/menu.tsx'
 import type { Filter } from '../../ui/table/filters.ts'
 import type { Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
-import type { Acting } from '../acting.ts'
+import type { ActionContext } from '../action-context.ts'
 import { menuColumn, nameColumn } from '../columns.tsx'
 import { imagePath, listPath } from '../paths.ts'
 import { reasonAgainstDeleting } from './model.ts'
@@ -77,7 +77,7 @@ export function VmConfigs() {
   )
 }
 
-export function configItems(config: VmConfig, { person, go }: Acting): readonly MenuItem[] {
+export function configItems(config: VmConfig, { person, go }: ActionContext): readonly MenuItem[] {
   const { name, namespace, owner } = config
   const reason = reasonAgainstDeleting(owner, person)
   return [
@@ -181,7 +181,7 @@ function Settings({ field, namespace, isFirst = false }: SettingsProps) {
   return (
     <>
       <div className="fields">
-        <TextField label="Image" {...field('image')} autoFocus={isFirst} offers={images.map(({ name }) => name)} />
+        <TextField label="Image" {...field('image')} autoFocus={isFirst} suggestions={images.map(({ name }) => name)} />
         <TextField label="Cores" placeholder="3" {...field('cpu')} />
         <TextField label="Memory in GiB" placeholder="Automatic" {...field('memory')} />
         <TextField label="Tag" hint="Prefer nodes with this tag" {...field('tag')} />

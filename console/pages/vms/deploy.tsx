@@ -82,7 +82,7 @@ function Main({ field, namespace }: PartProps) {
         label="Image"
         hint="Or a registry reference (Apple silicon)"
         {...field('image')}
-        offers={namesOf(images.filter((image) => image.state === 'Ready'))}
+        suggestions={namesOf(images.filter((image) => image.state === 'Ready'))}
         autoFocus
       />
       <TextField label="Name" hint="Optional; generated if empty" {...field('name')} />
@@ -118,7 +118,7 @@ function More({ field, namespace }: PartProps) {
     <div className="stack">
       <div className="fields">
         <SelectField label="Node" {...field('node')} labels={{ '': 'Any' }} choices={namesOf(nodes)} />
-        <TextField label="Tag" hint="Prefer nodes with this tag" {...field('tag')} offers={tags} />
+        <TextField label="Tag" hint="Prefer nodes with this tag" {...field('tag')} suggestions={tags} />
         <SelectField label="Scheduler" {...field('scheduler')} labels={schedulers} />
         <SelectField label="ISO (Intel)" {...field('iso')} labels={{ '': 'None' }} choices={namesOf(isos)} />
         <TextField label="Expires in" hint="For example 2h or 7d (default: never)" {...field('ttl')} />

@@ -50,7 +50,7 @@ const filters: readonly Filter<Vm>[] = [
     param: 'state',
     label: 'Power',
     of: (vm) => vm.powerState,
-    wordOf: (state) => powerWords[state as Vm['powerState']] ?? state,
+    labelOf: (state) => powerWords[state as Vm['powerState']] ?? state,
   },
   { param: 'image', label: 'Image', of: (vm) => vm.image },
   { param: 'node', label: 'Node', of: (vm) => vm.node },

@@ -15,7 +15,7 @@ import type { Filter } from '../../ui/table/filters.ts'
 import { type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { Time } from '../../ui/time.tsx'
-import { say } from '../../ui/toasts.tsx'
+import { showToast } from '../../ui/toasts.tsx'
 import { menuColumn } from '../columns.tsx'
 import { vmPath } from '../paths.ts'
 import { PushState } from './state.tsx'
@@ -140,7 +140,7 @@ function pushItems(job: PushJob): readonly MenuItem[] {
     {
       label: 'Copy digest',
       reason: digest === undefined ? 'Available after the push' : undefined,
-      onChoose: () => void copyText(digest ?? '').then(() => say('Copied')),
+      onChoose: () => void copyText(digest ?? '').then(() => showToast('Copied')),
     },
   ]
 }

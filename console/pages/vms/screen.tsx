@@ -4,7 +4,7 @@ import RFB from '@novnc/novnc'
 import { useEffect, useRef, useState } from 'react'
 import { Link } from 'wouter'
 import { connectVm } from '../../../src/api/vms/vms.ts'
-import { socketUrl } from '../../api/places.ts'
+import { socketUrl } from '../../api/urls.ts'
 import { pathOf } from '../../teach/requests.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copy } from '../../ui/copy.tsx'
@@ -25,20 +25,20 @@ export function Screen({ namespace, name }: Named) {
   const [phase, setPhase] = useState<Phase>('connecting')
   const [isScaled, setScaled] = useState(true)
   const [clipboard, setClipboard] = useState('')
-  const place = useRef<HTMLDivElement>(null)
+  const container = useRef<HTMLDivElement>(null)
   const rfb = useRef<RFB>(undefined)
   const input = { params: { namespace, vm: name } }
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: each attempt is a new connection
   useEffect(() => {
-    const target = place.current
+    const target = container.current
     if (!target) return
     setPhase('connecting')
     const path = pathOf(connectVm, { params: { namespace, vm: name }, query: { port: 'vnc' } })
-    const leaving = new AbortController()
+    const unmounted = new AbortController()
     const show = async (): Promise<void> => {
-      const { socket, replay } = await answeringSocket(socketUrl(path), leaving.signal)
-      if (leaving.signal.aborted) return
+      const { socket, replay } = await answeringSocket(socketUrl(path), unmounted.signal)
+      if (unmounted.signal.aborted) return
       const client = new RFB(target, socket)
       client.scaleViewport = isScaled
       client.background = 'transparent'
@@ -52,11 +52,11 @@ export function Screen({ namespace, name }: Named) {
       rfb.current = client
       replay()
     }
-    void show().catch(() => !leaving.signal.aborted && setPhase('ended'))
+    void show().catch(() => !unmounted.signal.aborted && setPhase('ended'))
     return () => {
       rfb.current?.disconnect()
       rfb.current = undefined
-      leaving.abort()
+      unmounted.abort()
     }
   }, [namespace, name, attempt])
 
@@ -81,14 +81,14 @@ export function Screen({ namespace, name }: Named) {
           <Button reason={isOff} onClick={() => rfb.current?.sendCtrlAltDel()}>
             Ctrl+Alt+Del
           </Button>
-          <Button reason={isOff} onClick={() => void place.current?.requestFullscreen()}>
+          <Button reason={isOff} onClick={() => void container.current?.requestFullscreen()}>
             Full screen
           </Button>
         </>
       }
     >
       <section
-        ref={place}
+        ref={container}
         className="screen keys-taken"
         data-scaled={isScaled}
         aria-label="VM screen. Keys go to the VM while the screen has focus."

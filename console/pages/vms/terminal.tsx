@@ -7,7 +7,7 @@ import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { Link } from 'wouter'
 import { openTerminal } from '../../../src/api/vms/terminals.ts'
 import { isObject, parseJson } from '../../../src/client/answer.ts'
-import { socketUrl } from '../../api/places.ts'
+import { socketUrl } from '../../api/urls.ts'
 import { pathOf } from '../../teach/requests.ts'
 import { Button } from '../../ui/button.tsx'
 import { Code } from '../../ui/copy.tsx'
@@ -24,12 +24,12 @@ interface Login {
 
 export function TerminalPage({ namespace, name }: Named) {
   const [login, setLogin] = useState<Login>()
-  const [said, setSaid] = useState<string>()
+  const [notice, setNotice] = useState<string>()
   return (
     <Page title={`Terminal of ${name}`} above={<Link href={vmPath({ namespace, name })}>{name}</Link>}>
-      {said !== undefined && (
+      {notice !== undefined && (
         <Note tone="warn" role="status">
-          {said}
+          {notice}
         </Note>
       )}
       {login ? (
@@ -38,7 +38,7 @@ export function TerminalPage({ namespace, name }: Named) {
           name={name}
           login={login}
           onEnd={(message) => {
-            setSaid(message)
+            setNotice(message)
             setLogin(undefined)
           }}
         />
@@ -47,7 +47,7 @@ export function TerminalPage({ namespace, name }: Named) {
           namespace={namespace}
           name={name}
           onOpen={(next) => {
-            setSaid(undefined)
+            setNotice(undefined)
             setLogin(next)
           }}
         />
@@ -91,15 +91,15 @@ interface SessionProps extends Named {
 const encoder = new TextEncoder()
 
 function Session({ namespace, name, login, onEnd }: SessionProps) {
-  const place = useRef<HTMLDivElement>(null)
+  const container = useRef<HTMLDivElement>(null)
   const end = useRef(onEnd)
   end.current = onEnd
   useEffect(() => {
-    if (!place.current) return
+    if (!container.current) return
     const terminal = new Terminal({ scrollback, fontSize: 13, cursorBlink: true, screenReaderMode: true })
     const fit = new FitAddon()
     terminal.loadAddon(fit)
-    terminal.open(place.current)
+    terminal.open(container.current)
     fit.fit()
     const socket = new WebSocket(socketUrl(pathOf(openTerminal, { params: { namespace, vm: name } })))
     socket.binaryType = 'arraybuffer'
@@ -116,17 +116,17 @@ function Session({ namespace, name, login, onEnd }: SessionProps) {
     socket.addEventListener('open', () => send({ type: 'open', ...login, ...size() }))
     socket.addEventListener('message', ({ data }) => {
       if (typeof data !== 'string') return terminal.write(new Uint8Array(data as ArrayBuffer))
-      const said = parseJson(data)
-      if (!isObject(said)) return
-      if (said.type === 'opened') return terminal.focus()
-      over([said.message, said.hint].filter(Boolean).join('. '))
+      const message = parseJson(data)
+      if (!isObject(message)) return
+      if (message.type === 'opened') return terminal.focus()
+      over([message.message, message.hint].filter(Boolean).join('. '))
       socket.close()
     })
     socket.addEventListener('close', ({ reason }) => over(reason || 'Session ended'))
     terminal.onData((typed) => socket.readyState === WebSocket.OPEN && socket.send(encoder.encode(typed)))
     terminal.onResize(() => send({ type: 'resize', ...size() }))
     const resized = new ResizeObserver(() => fit.fit())
-    resized.observe(place.current)
+    resized.observe(container.current)
     return () => {
       isOver = true
       resized.disconnect()
@@ -134,5 +134,5 @@ function Session({ namespace, name, login, onEnd }: SessionProps) {
       terminal.dispose()
     }
   }, [namespace, name, login])
-  return <section ref={place} className="terminal keys-taken" aria-label="Terminal" />
+  return <section ref={container} className="terminal keys-taken" aria-label="Terminal" />
 }

@@ -4,7 +4,7 @@ import RFB from '@novnc/novnc'
 import { useEffect, useRef, useState, useSyncExternalStore } from 'react'
 import { Link } from 'wouter'
 import { connectVm } from '../../../src/api/vms/vms.ts'
-import { socketUrl } from '../../api/places.ts'
+import { socketUrl } from '../../api/urls.ts'
 import { pathOf } from '../../teach/requests.ts'
 import { type Named, vmPath } from '../paths.ts'
 import { answeringSocket } from './screen-socket.ts'
@@ -20,15 +20,15 @@ export function Thumbnail({ namespace, name }: Named) {
   const [attempt, setAttempt] = useState(1)
   /** The VNC port accepts connections but sends nothing. */
   const [isSilent, setSilent] = useState(false)
-  const place = useRef<HTMLDivElement>(null)
+  const container = useRef<HTMLDivElement>(null)
   useEffect(() => {
-    const target = place.current
+    const target = container.current
     if (!target || !isVisible) return
     const path = pathOf(connectVm, { params: { namespace, vm: name }, query: { port: 'vnc' } })
-    const leaving = new AbortController()
+    const unmounted = new AbortController()
     const show = async (): Promise<void> => {
-      const { socket, replay } = await answeringSocket(socketUrl(path), leaving.signal)
-      if (leaving.signal.aborted) return
+      const { socket, replay } = await answeringSocket(socketUrl(path), unmounted.signal)
+      if (unmounted.signal.aborted) return
       const client = new RFB(target, socket, { shared: true })
       client.viewOnly = true
       client.scaleViewport = true
@@ -39,22 +39,22 @@ export function Thumbnail({ namespace, name }: Named) {
       const lost = (): void => {
         isOver = true
         const timer = window.setTimeout(() => setAttempt(attempt + 1), againMs)
-        leaving.signal.addEventListener('abort', () => clearTimeout(timer))
+        unmounted.signal.addEventListener('abort', () => clearTimeout(timer))
       }
       client.addEventListener('disconnect', lost)
-      leaving.signal.addEventListener('abort', () => {
+      unmounted.signal.addEventListener('abort', () => {
         client.removeEventListener('disconnect', lost)
         if (!isOver) client.disconnect()
       })
       replay()
     }
-    void show().catch(() => !leaving.signal.aborted && setSilent(true))
-    return () => leaving.abort()
+    void show().catch(() => !unmounted.signal.aborted && setSilent(true))
+    return () => unmounted.abort()
   }, [namespace, name, attempt, isVisible])
   if (isSilent) return <p className="muted">The screen is not responding</p>
   return (
     <Link href={`${vmPath({ namespace, name })}/screen`} className="thumbnail" aria-label="Open the screen">
-      <div ref={place} inert />
+      <div ref={container} inert />
     </Link>
   )
 }

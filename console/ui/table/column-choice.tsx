@@ -1,7 +1,7 @@
 // The user's choice of columns and widths per table, kept in localStorage, and the dialog to change it.
 import { useMemo, useSyncExternalStore } from 'react'
 import { createListeners } from '../../api/listeners.ts'
-import { consoleUrl } from '../../api/places.ts'
+import { consoleUrl } from '../../api/urls.ts'
 import { Button } from '../button.tsx'
 import { Dialog, openDialog } from '../dialog.tsx'
 import { CheckField } from '../field.tsx'

@@ -1,7 +1,7 @@
 // Search, filters and order of rows, and their URL parameters.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { type Filter, filtered, inOrder, occurringIn, offered, searched, sortFrom, sortText } from './filters.ts'
+import { type Filter, filtered, inOrder, occurringIn, searched, sortFrom, sortText, withChosen } from './filters.ts'
 
 interface Row {
   readonly name: string
@@ -38,7 +38,7 @@ describe('rows of a table', () => {
   it('a filter offers the values that occur and the chosen value', () => {
     const [state, tag, node] = filters as [Filter<Row>, Filter<Row>, Filter<Row>]
     const values = (filter: Filter<Row>, chosen = ''): readonly string[] =>
-      offered(occurringIn(filter, rows).values, chosen)
+      withChosen(occurringIn(filter, rows).values, chosen)
     assert.deepEqual(values(state), ['running', 'stopped'])
     assert.deepEqual(values(tag), ['ci', 'ios'])
     assert.deepEqual(values(node, 'mac-0'), ['mac-0', 'mac-1'])

@@ -7,9 +7,9 @@ export interface Filter<T> {
   readonly label: string
   readonly of: (row: T) => string | readonly string[] | undefined
   /** Defaults to the values that occur. */
-  readonly offers?: readonly string[]
+  readonly choices?: readonly string[]
   /** The label of a value. */
-  readonly wordOf?: (value: string) => string
+  readonly labelOf?: (value: string) => string
 }
 
 const valuesIn = <T>({ of }: Filter<T>, row: T): readonly string[] => {
@@ -27,7 +27,7 @@ export function occurringIn<T>(filter: Filter<T>, rows: readonly T[]) {
 }
 
 /** Includes the chosen value even if no row has it any longer. */
-export const offered = (values: readonly string[], chosen: string): readonly string[] =>
+export const withChosen = (values: readonly string[], chosen: string): readonly string[] =>
   chosen === '' || values.includes(chosen) ? values : [...values, chosen].sort(collator.compare)
 
 /** Returns the same array if no filter is set. */

@@ -14,7 +14,7 @@ export interface Slot {
 export function reassigned(
   before: readonly Slot[],
   keys: readonly string[],
-  keptBack: number | undefined,
+  focusedId: number | undefined,
 ): readonly Slot[] {
   const wanted = new Set(keys)
   const kept = new Set(before.flatMap(({ key }) => (wanted.has(key) ? [key] : [])))
@@ -22,7 +22,7 @@ export function reassigned(
   const next: Slot[] = []
   for (const slot of before) {
     if (kept.has(slot.key)) next.push(slot)
-    else if (slot.id !== keptBack) {
+    else if (slot.id !== focusedId) {
       const key = coming.shift()
       if (key !== undefined) next.push({ id: slot.id, key })
     }

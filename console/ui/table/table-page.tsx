@@ -12,7 +12,7 @@ import { Empty, ListError, Page } from '../page.tsx'
 import { Select } from '../select.tsx'
 import { TeachPage } from '../teach.tsx'
 import { ColumnsButton } from './column-choice.tsx'
-import { type Filter, filtered, occurringIn, offered, searched } from './filters.ts'
+import { type Filter, filtered, occurringIn, searched, withChosen } from './filters.ts'
 import { type Query, useQuery } from './query.ts'
 import { type Selection, useSelection } from './selection.ts'
 import { type Column, Table } from './table.tsx'
@@ -157,13 +157,13 @@ interface FilterProps<T> {
 }
 
 function FilterSelect<T>({ filter, rows, value, change }: FilterProps<T>) {
-  const { values, counts } = useMemo(() => occurringIn(filter, filter.offers ? none : rows), [filter, rows])
+  const { values, counts } = useMemo(() => occurringIn(filter, filter.choices ? none : rows), [filter, rows])
   // A filter with one value is hidden, unless some rows do not have the value.
   const isChoice =
-    value !== '' || (filter.offers ?? values).length > 1 || (counts.get(values[0] ?? '') ?? rows.length) < rows.length
+    value !== '' || (filter.choices ?? values).length > 1 || (counts.get(values[0] ?? '') ?? rows.length) < rows.length
   if (!isChoice) return null
-  const { label, param, offers = values, wordOf = String } = filter
-  const choices = offered(offers, value).map((each) => [each, wordOf(each)] as const)
+  const { label, param, labelOf = String } = filter
+  const choices = withChosen(filter.choices ?? values, value).map((each) => [each, labelOf(each)] as const)
   return (
     <Select
       label={label}

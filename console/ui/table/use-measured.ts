@@ -58,17 +58,17 @@ function useFonts(): string {
 /** Returns the same object if nothing has grown, to avoid a render. */
 function grown(known: Sizes, found: Sizes): Sizes {
   const next = { ...known }
-  let isOther = false
+  let hasGrown = false
   for (const [title, { titlePx, contentPx }] of Object.entries(found)) {
     const before = known[title]
     if (before && before.titlePx >= titlePx && before.contentPx >= contentPx) continue
-    isOther = true
+    hasGrown = true
     next[title] = {
       titlePx: Math.max(titlePx, before?.titlePx ?? 0),
       contentPx: Math.max(contentPx, before?.contentPx ?? 0),
     }
   }
-  return isOther ? next : known
+  return hasGrown ? next : known
 }
 
 /** The column shows its sort value as plain text. */

@@ -6,7 +6,7 @@ interface Props {
   readonly children: ReactNode
 }
 
-export class Broken extends Component<Props, { readonly error: unknown }> {
+export class ErrorBoundary extends Component<Props, { readonly error: unknown }> {
   override state = { error: undefined as unknown }
 
   static getDerivedStateFromError(error: unknown): { error: unknown } {

@@ -3,14 +3,14 @@ import { useMemo } from 'react'
 import { useLocation } from 'wouter'
 import { useSession } from '../api/session.ts'
 
-export interface Acting {
+export interface ActionContext {
   readonly person: ReturnType<typeof useSession>['person']
   readonly go: (path: string) => void
   /** Called after the object was deleted: its own page then leads to the list. */
   readonly onDeleted?: (() => void) | undefined
 }
 
-export function useActing(): Acting {
+export function useActionContext(): ActionContext {
   const { person } = useSession()
   const [, go] = useLocation()
   return useMemo(() => ({ person, go }), [person, go])
