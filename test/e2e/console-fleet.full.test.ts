@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import type { DesiredVm, VmReport } from '../../src/api/nodes/agent.ts'
 import { timestamp } from '../../src/platform/clock.ts'
+import { heartbeatSeconds } from '../../src/server/nodes/fleet.ts'
 import { root } from '../support/processes/dev-server.ts'
 import { assertAccessible, focused, go, type Opened, openConsole } from '../support/rigs/console.ts'
 import { launchBrowser, screenshot } from '../support/rigs/login.ts'
@@ -67,6 +68,8 @@ let scheduler: AsyncDisposable
 let opened: Opened
 let page: Page
 const nodes: NodeStandIn[] = []
+/** Keeps the streams of the stand-in nodes open, which the service ends after 40 seconds without a heartbeat. */
+let heartbeats: NodeJS.Timeout
 
 async function call(method: string, url: string, body?: unknown, by = 'admin@acme.dev'): Promise<void> {
   const token = await service.tokenFor({ kind: 'user', name: by, admin: by === 'admin@acme.dev' })
@@ -158,6 +161,9 @@ async function addLineage(): Promise<void> {
 
 before(async () => {
   service = await startService({ consoleFolder: path.join(root, 'dist/console') })
+  heartbeats = setInterval(() => {
+    for (const { name } of nodes) service.services.fleet.seen(name)
+  }, heartbeatSeconds * 1_000)
   await turnTo(0)
   scheduler = startScheduler(service)
   browser = await launchBrowser()
@@ -191,6 +197,7 @@ before(async () => {
   page = opened.page
 })
 after(async () => {
+  clearInterval(heartbeats)
   await browser.close()
   await scheduler[Symbol.asyncDispose]()
   await service[Symbol.asyncDispose]()
