@@ -76,7 +76,6 @@ function accountItems({ name, namespace }: ServiceAccount): readonly MenuItem[] 
       operation: createServiceAccountToken,
       initial: { duration: '', noExpiration: false },
       input: ({ duration, noExpiration }) => ({ params, body: noExpiration ? { noExpiration } : filled({ duration }) }),
-      // Replaces this dialog.
       onDone: ({ token, expiresAt }) =>
         openDialog((onClose) => (
           <SecretDialog

@@ -208,7 +208,7 @@ function BulkDialog({ name, vms, onClose, onDone }: DialogProps) {
   )
 }
 
-/** Returns the errors in the order of the VMs. */
+/** Works on several VMs at a time. Returns the errors. */
 async function inTurns(vms: readonly Vm[], work: (vm: Vm) => Promise<string | undefined>): Promise<readonly string[]> {
   const left = vms.entries()
   const failures: string[] = []
