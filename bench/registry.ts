@@ -187,7 +187,7 @@ async function ourRound(
 
   const pullMs = performance.now()
   const { imageDigest, content, open } = await openRemoteImage(target, 'v1')
-  const { lasting } = await fillContent(at('node'), imageDigest, {
+  await fillContent(at('node'), imageDigest, {
     store: await openContentFolder(at('node/content')),
     read: content.read,
     open: async (wanted, signal) => open(wanted, signal),
@@ -195,7 +195,6 @@ async function ourRound(
     progress: () => undefined,
   })
   seconds.pull.push((performance.now() - pullMs) / 1_000)
-  await lasting
   const from = `docker://${registry.host}/team/ours:v1`
   seconds.skopeoPull.push(
     await secondsOf(() => skopeo('copy', '--src-tls-verify=false', from, `dir:${at('skopeo-pulled')}`)),

@@ -1,4 +1,4 @@
-// The agent against a stand-in for the server, with a driver that does what the test says.
+// The agent with a stand-in for the server and a driver that the tests control.
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readlinkSync } from 'node:fs'
 import fs from 'node:fs/promises'
@@ -30,7 +30,7 @@ describe('agent', () => {
   })
   afterEach(() => rig[Symbol.asyncDispose]())
 
-  it('the agent joins once, with a key of its own that nobody else can read', async () => {
+  it('the agent joins once, with a private key that only its user can read', async () => {
     assert.deepEqual(server.joins, ['node-1'])
     const file = path.join(rig.folder, 'node', 'node.json')
     assert.equal((await fs.stat(file)).mode & 0o777, 0o600)
@@ -48,7 +48,7 @@ describe('agent', () => {
     assert.ok(report.cpu >= 1 && report.memoryMiB > 100 && report.diskFreeGb >= 0)
   })
 
-  it('the agent deploys, and keeps no secret', async () => {
+  it('the agent deploys a VM, and stores no secret', async () => {
     const report = await deploy('a')
     assert.deepEqual(report, {
       uid: 'a',
@@ -66,7 +66,7 @@ describe('agent', () => {
     assert.equal(JSON.parse(text).fulfilled, 1)
   })
 
-  it('the agent stops, starts, suspends, resumes', async () => {
+  it('the agent stops, starts, suspends and resumes a VM', async () => {
     await deploy('a')
     for (const power of ['stopped', 'running', 'suspended', 'running'] as const) {
       const report = await server.fulfilled(server.want({ uid: 'a', power }))
@@ -76,7 +76,7 @@ describe('agent', () => {
     assert.deepEqual(world.calls.slice(2), ['stop a', 'start a', 'suspend a', 'resume a'])
   })
 
-  it('the agent reverts the disk once', async () => {
+  it('the agent reverts a disk once', async () => {
     await deploy('a')
     assert.equal((await server.fulfilled(server.want({ uid: 'a', diskGeneration: 2 }))).power, 'running')
     assert.equal(world.vms.get('a')?.disk, 2)
@@ -85,7 +85,7 @@ describe('agent', () => {
     assert.equal(world.count('revert a'), 1)
   })
 
-  it('the agent resizes, and brings the VM back with its old disk when that fails', async () => {
+  it('the agent resizes a disk, and starts the VM with its old disk if that fails', async () => {
     await deploy('a')
     const grown = await server.fulfilled(server.want({ uid: 'a', diskGb: 20 }))
     assert.deepEqual([grown.power, grown.diskGb, grown.problem], ['running', 20, undefined])
@@ -98,7 +98,7 @@ describe('agent', () => {
     assert.equal(world.vms.get('a')?.observed.state, 'running')
   })
 
-  it('the agent leaves nothing of a deployment that fails, and does not try it again by itself', async () => {
+  it('the agent cleans up after a failed deployment, and does not retry it', async () => {
     world.failNext('start', new Error('qemu is ill'))
     const report = await server.fulfilled(server.want({ uid: 'a' }))
     assert.equal(report.power, 'failed')
@@ -108,11 +108,11 @@ describe('agent', () => {
     await rig.restart()
     assert.equal((await again).power, 'failed')
     assert.equal(world.vms.size, 0)
-    // A new generation is a new try.
+    // A new generation is tried again.
     assert.equal((await server.fulfilled(server.want({ uid: 'a' }))).power, 'running')
   })
 
-  it('the agent says with a connection how far the server was that it obeys, for whichever server takes it', async () => {
+  it('the agent reports the last seen revision when it connects, because another server may accept the connection', async () => {
     await deploy('a')
     const desired = server.want({ uid: 'a', power: 'stopped' })
     await server.fulfilled(desired)
@@ -120,7 +120,7 @@ describe('agent', () => {
     assert.equal(server.revisions.at(-1), Number(desired.revision))
   })
 
-  it('the agent asks for other ports when they are taken, and goes on with those', async () => {
+  it('the agent requests other ports if its ports are taken, and deploys with those', async () => {
     world.failNext('start', new PortTaken([42_022]))
     const desired = server.want({ uid: 'a' })
     const report = await server.until('a', ({ portsTaken }) => portsTaken !== undefined)
@@ -131,7 +131,7 @@ describe('agent', () => {
     assert.ok(again.generation > desired.generation)
   })
 
-  it('the agent ends a start under way when the VM is to be deleted', async () => {
+  it('the agent interrupts a start when the VM is to be deleted', async () => {
     const { reached } = world.block('start')
     server.want({ uid: 'a' })
     await reached
@@ -141,7 +141,7 @@ describe('agent', () => {
     await assert.rejects(fs.stat(rig.vmFolder('a')))
   })
 
-  it('the agent does only the newest of several generations', async () => {
+  it('the agent carries out only the newest of several generations', async () => {
     await deploy('a')
     const { reached, release } = world.block('stop')
     server.want({ uid: 'a', power: 'stopped' })
@@ -154,7 +154,7 @@ describe('agent', () => {
     assert.ok(world.count('start a') <= 2)
   })
 
-  it('the agent tries a removal again until nothing is left', async () => {
+  it('the agent retries a removal until it succeeds', async () => {
     await deploy('a')
     world.failNext('destroy', new Error('busy'))
     const desired = server.want({ uid: 'a', power: 'deleted' })
@@ -164,7 +164,7 @@ describe('agent', () => {
     assert.equal(world.vms.size, 0)
   })
 
-  it('the agent reports what VMs do by themselves, and leaves them so', async () => {
+  it('the agent reports that a VM has stopped or failed, and does not start it', async () => {
     await deploy('a')
     world.becomes('a', { state: 'stopped' })
     await server.until('a', ({ power }) => power === 'stopped')
@@ -175,7 +175,7 @@ describe('agent', () => {
     assert.equal(world.count('start a'), 2)
   })
 
-  it('the agent starts again what ended with the host, and says so', async () => {
+  it('the agent starts VMs that ended with the host again, and reports that', async () => {
     await deploy('a')
     await rig.stop()
     world.becomes('a', { state: 'gone' })
@@ -185,7 +185,7 @@ describe('agent', () => {
     assert.equal(world.count('create a'), 1)
   })
 
-  it('the agent says that a disk is lost rather than making a new one', async () => {
+  it('the agent reports a lost disk instead of creating a new one', async () => {
     await deploy('a')
     world.vms.delete('a')
     const report = await server.fulfilled(server.want({ uid: 'a' }))
@@ -202,12 +202,12 @@ describe('agent', () => {
     await rig.launch()
     assert.equal((await report).power, 'running')
     assert.equal(world.calls.length, before)
-    // And it listens to them.
+    // The agent follows their changes.
     world.becomes('a', { state: 'stopped' })
     await server.until('a', ({ power }) => power === 'stopped')
   })
 
-  it('the agent keeps what an earlier agent measured of its VMs, and forgets that of others', async () => {
+  it("the agent keeps an earlier agent's measurements of its VMs, and deletes those of other VMs", async () => {
     await deploy('a')
     const folder = path.join(rig.folder, 'node', 'measurements')
     await fs.mkdir(folder)
@@ -218,7 +218,7 @@ describe('agent', () => {
     assert.deepEqual((await fs.readdir(folder)).sort(), ['a', 'node'])
   })
 
-  it('the agent removes what the server does not know, and only after it has said so', async () => {
+  it('the agent removes VMs that the server does not know, but not before a HELLO', async () => {
     await deploy('a')
     await deploy('b')
     await rig.stop()
@@ -232,7 +232,7 @@ describe('agent', () => {
     assert.deepEqual([...world.vms.keys()], ['b'])
   })
 
-  it('the agent takes it for a hint when the server says that a VM should not be here, and believes the next list', async () => {
+  it('the agent requests a new HELLO when the server does not know a reported VM, and follows that', async () => {
     await deploy('a')
     await deploy('b')
     for (const uid of ['a', 'b']) server.unknown.add(uid)
@@ -243,7 +243,7 @@ describe('agent', () => {
     assert.equal(server.streamsOpened, 2)
   })
 
-  it('the agent comes back after the server was away, and reports everything again', async () => {
+  it('the agent reconnects after an outage of the server, and reports everything again', async () => {
     await deploy('a')
     server.goAway()
     world.becomes('a', { state: 'failed', problem: 'meanwhile' })
@@ -255,7 +255,7 @@ describe('agent', () => {
     assert.equal(report.problem, 'meanwhile')
   })
 
-  it('the agent repeats a report until the server takes it', async () => {
+  it('the agent repeats a report until the server accepts it', async () => {
     await deploy('a')
     server.refuseReports = true
     world.becomes('a', { state: 'stopped' })
@@ -264,7 +264,7 @@ describe('agent', () => {
     await server.until('a', ({ power }) => power === 'stopped')
   })
 
-  it('the agent gets a new token when the server does not take the old one', async () => {
+  it('the agent requests a new token when the server rejects the old one', async () => {
     await deploy('a')
     server.forgetTokens()
     server.dropStreams()
@@ -273,13 +273,13 @@ describe('agent', () => {
     assert.equal(server.tokensIssued, 2)
   })
 
-  it('the agent goes on by its key where the server cannot replace it', async () => {
+  it('the agent continues with its key if the server cannot replace it', async () => {
     await rig.restart({ renewKey: true })
     assert.ok(server.requests.includes('POST /key'))
     assert.deepEqual(server.joins, ['node-1'])
   })
 
-  it('the agent joins again when it was removed and may join', async () => {
+  it('the agent joins again after its removal if it has a join token', async () => {
     server.forgetNode('node-1')
     const stream = server.stream()
     server.dropStreams()
@@ -287,14 +287,14 @@ describe('agent', () => {
     assert.deepEqual(server.joins, ['node-1', 'node-1'])
   })
 
-  it('the agent gives up when it was removed and may not join', async () => {
+  it('the agent gives up after its removal if it has no join token', async () => {
     await rig.stop()
     server.forgetNode('node-1')
     const agent = await rig.launch({ joinToken: undefined })
     assert.match((await agent.failed).message, /is not known/)
   })
 
-  it('the agent does not start when the cluster does not take it', async () => {
+  it('the agent does not start if the cluster refuses it', async () => {
     await rig.stop()
     const folder = path.join(rig.folder, 'other')
     await assert.rejects(rig.launch({ folder, joinToken: async () => 'wrong' }), /join token is not good/)
@@ -302,13 +302,13 @@ describe('agent', () => {
     await assert.rejects(rig.launch({ name: 'another' }), /belongs to node node-1/)
   })
 
-  it('the agent tries the next address when one does not answer', async () => {
+  it('the agent tries the next address if one does not respond', async () => {
     await rig.stop()
     const agent = await rig.launch({ apiUrls: ['http://127.0.0.1:1', server.apiUrl] })
     await agent.ready
   })
 
-  it('the agent warns about a file system that nobody grew because the agent died', async () => {
+  it('the agent warns about a file system that was not grown because the agent was killed', async () => {
     await deploy('a')
     const { reached } = world.block('start')
     const growth = { user: 'admin', password: 'password-canary' }
@@ -324,7 +324,7 @@ describe('agent', () => {
     assert.match(report.warning ?? '', /The disk has grown, but its partition and file system have not/)
   })
 
-  it('the agent goes on with a deployment that an agent did not finish', async () => {
+  it('the agent continues a deployment that an earlier agent did not complete', async () => {
     const { reached } = world.block('start')
     const desired = server.want({ uid: 'a' })
     await reached
@@ -335,7 +335,7 @@ describe('agent', () => {
     assert.equal(world.vms.get('a')?.disk, 1)
   })
 
-  /** As it is after a kill between the report that the VM runs and the record of that. */
+  /** The state after a kill between the report that the VM runs and the write of its record. */
   const deployUnrecorded = async (): Promise<DesiredVm> => {
     const desired = server.want({ uid: 'a' })
     await server.fulfilled(desired)
@@ -346,7 +346,7 @@ describe('agent', () => {
     return desired
   }
 
-  it('the agent does not repeat what the server knows to be done: a VM that failed since stays so', async () => {
+  it('the agent does not repeat a generation that it has reported: a VM that failed since stays failed', async () => {
     const desired = await deployUnrecorded()
     Object.assign(world.vms.get('a') ?? assert.fail(), { observed: { state: 'failed', problem: 'QEMU was killed' } })
     const [before, next] = [world.calls.length, server.next('a', ({ generation }) => generation > 0)]
@@ -359,7 +359,7 @@ describe('agent', () => {
     )
   })
 
-  it('the agent keeps the disk of a VM that the server knows to be deployed when it does not start again', async () => {
+  it('the agent keeps the disk of a VM that was reported as deployed and cannot be started again', async () => {
     await deployUnrecorded()
     Object.assign(world.vms.get('a') ?? assert.fail(), { observed: { state: 'gone' } })
     world.failNext('start', new Error('no space'))
@@ -368,7 +368,7 @@ describe('agent', () => {
     assert.deepEqual([world.vms.get('a')?.disk, world.count('destroy a')], [1, 0])
   })
 
-  it('the agent takes over a VM whose record cannot be read, and does not touch its disk', async () => {
+  it('the agent takes over a VM with an unreadable record, and does not change its disk', async () => {
     await deploy('a')
     await rig.stop()
     await fs.writeFile(path.join(rig.vmFolder('a'), 'svc3.json'), '{')
@@ -380,7 +380,7 @@ describe('agent', () => {
     assert.equal(world.calls.length, before)
   })
 
-  it('the agent keeps simulated VMs in two files, finds them there, and lets go of them when it stops', async () => {
+  it('the agent stores simulated VMs in two files, reads them at the next start, and closes them when it stops', async () => {
     const kept = (): readonly string[] =>
       readdirSync('/proc/self/fd').flatMap((each) => {
         const link = `/proc/self/fd/${each}`
@@ -404,7 +404,7 @@ describe('agent', () => {
     }
   })
 
-  it('the agent has its folder for itself', async () => {
+  it('a second agent cannot use the folder of the agent', async () => {
     await assert.rejects(rig.launch(), /held by process/)
   })
 })

@@ -1,5 +1,5 @@
-// A VM that takes over a slot of a pool: it runs for everybody else once its claim is done. Until then the guest that is there
-// waits on another address, and whoever would be let through to the VM's own port might meet somebody else's machine.
+// A VM that takes over a slot of a pool is reported as running once its claim is done. Until then the slot's guest has another
+// address, and a connection to the VM's port could reach another program.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import net from 'node:net'
@@ -9,7 +9,7 @@ import { scriptedDriver } from '../../test/support/stand-ins/scripted-driver.ts'
 import { type Driver, PortTaken } from '../drivers/driver.ts'
 
 describe('VM from a slot', () => {
-  it('a VM from a slot is starting until its claim is done, and so is one whose port somebody else has', async () => {
+  it('a VM from a slot is starting until its claim is done, even if its port is taken', async () => {
     await using rig = await AgentRig.make()
     const reached = Promise.withResolvers<void>()
     const judged = Promise.withResolvers<void>()
@@ -26,7 +26,7 @@ describe('VM from a slot', () => {
     await reached.promise
     const under = await rig.server.until('a', ({ operation }) => operation?.kind === 'claim')
     assert.deepEqual([under.power, under.booted], ['starting', undefined])
-    // As moving its ports does.
+    // Assigning other ports has this effect.
     judged.reject(new PortTaken([8_822]))
     const report = await rig.server.fulfilled(desired)
     assert.equal(report.power, 'running')
@@ -38,7 +38,7 @@ describe('VM from a slot', () => {
     assert.ok(rig.world.calls.includes('destroy s'), 'the slot was not discarded')
   })
 
-  it('a VM that does not have its port is not dialled: nothing reaches a stranger who listens there', async () => {
+  it('a VM that does not hold its port gets no connection: no data reaches another program on that port', async () => {
     await using rig = await AgentRig.make()
     let isHeld = false
     const heard: string[] = []

@@ -1,5 +1,5 @@
-// The agent is killed at every point of every kind of work, as a process, and the next one finishes what was begun: the
-// VM is as desired, a removal leaves nothing, and nothing is done that was not desired.
+// Kills the agent process at every fail point of every kind of work. The next agent completes the work: the VM reaches its desired
+// state, a removal leaves nothing, and nothing else is done.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,7 +18,7 @@ import { failPoints, type WorkKind } from './vms/steps.ts'
 
 const program = path.resolve(import.meta.dirname, '../../test/support/processes/agent-process.ts')
 
-/** Desired states that lead to each kind of work: those before it are fulfilled first. */
+/** The desired states that lead to each kind of work. All but the last are fulfilled first. */
 const changes: Readonly<Record<WorkKind, readonly Partial<DesiredVm>[]>> = {
   deploy: [{}],
   start: [{}, { power: 'stopped' }, { power: 'running' }],
@@ -31,16 +31,16 @@ const changes: Readonly<Record<WorkKind, readonly Partial<DesiredVm>[]>> = {
   claim: [{ uid: 's', isSlot: true }, { slot: 's' }],
   delete: [{}, { power: 'deleted' }],
 }
-/** Where a step is rarer than its kind. */
+/** For steps that not every work of a kind has. */
 const rare: Readonly<Record<string, readonly Partial<DesiredVm>[]>> = {
   'agent.claim.discard': [{ uid: 's', isSlot: true }, { uid: 's', power: 'stopped' }, { slot: 's' }],
   'agent.revert.suspend': [{}, { diskGeneration: 2, power: 'suspended' }],
   'agent.resize.suspend': [{}, { diskGb: 20, power: 'suspended' }],
   'agent.resize.partition': [{}, { diskGb: 20, growth: { user: 'admin', password: 'password-canary' } }],
 }
-/** Simulated VMs have no memory, which is said where one is captured. */
+/** Simulated VMs have no memory, so a capture of one has a warning. */
 const warned = ['agent.resize.partition', 'agent.capture.capture']
-/** Steps that need a VM whose disk somebody took away: only a revert may make a new one. */
+/** Steps that need a VM with a lost disk, which only a revert may replace. */
 const withoutDisk = new Set(['agent.revert.create'])
 
 describe('agent that is killed', { concurrency: 4 }, () => {
@@ -55,7 +55,7 @@ describe('agent that is killed', { concurrency: 4 }, () => {
   })
 
   for (const [index, point] of failPoints.entries()) {
-    it(`an agent that is killed at ${point} goes on with its work`, async () => {
+    it(`an agent that is killed at ${point} is followed by one that completes the work`, async () => {
       await using server = await AgentServer.start()
       const folder = path.join(root, point)
       const before = [...(rare[point] ?? changes[point.split('.')[1] as WorkKind])]
@@ -73,7 +73,7 @@ describe('agent that is killed', { concurrency: 4 }, () => {
       children.add(child)
       const ended = once(child, 'exit')
       await server.stream()
-      // A slot that a VM takes over is in no list any more.
+      // A slot that a VM takes over is no longer listed.
       if (fatal?.slot !== undefined) server.desired.delete(fatal.slot)
       const last = server.want({ ...vm, ...fatal })
       assert.deepEqual(await ended, [null, 'SIGKILL'])
@@ -99,7 +99,7 @@ const logOf = (folder: string, name: string) => new KeyedLog(path.join(folder, '
 
 const states = { running: 'running', stopped: 'stopped', suspended: 'suspended', deleted: 'absent' } as const
 
-/** With an agent in this process. */
+/** Uses an agent in this process. */
 async function work(server: AgentServer, folder: string, what: (driver: Driver) => Promise<void>): Promise<void> {
   const driver = new SimulatedDriver()
   const agent = await startAgent({

@@ -1,14 +1,13 @@
-// Who deletes a VM does not wait for its guest to shut down, and neither does an agent that stops.
+// Neither the deletion of a VM nor an agent that stops waits for the guest's shutdown.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AgentRig } from '../../test/support/rigs/agent-rig.ts'
 import { scriptedDriver, type World } from '../../test/support/stand-ins/scripted-driver.ts'
 import type { Driver } from '../drivers/driver.ts'
 
-/** Longer than any test may take. */
 const graceMs = 600_000
 
-/** With guests that do not shut down by themselves: a stop takes the whole grace. */
+/** Its guests ignore a shutdown, so a stop takes the whole grace period. */
 function stubborn(world: World): { readonly driver: Driver; readonly asked: Promise<void> } {
   const driver = scriptedDriver(world)
   const asked = Promise.withResolvers<void>()
@@ -28,7 +27,7 @@ describe('guest that does not shut down', () => {
     ['a stop', { power: 'stopped' }],
     ['a resize', { diskGb: 20 }],
   ] as const)
-    it(`a guest that does not shut down does not keep its VM from being deleted during ${what}`, async () => {
+    it(`a guest that does not shut down does not delay the deletion of its VM during ${what}`, async () => {
       await using rig = await AgentRig.make()
       const { driver, asked } = stubborn(rig.world)
       await (await rig.launch({ driver })).ready
@@ -40,7 +39,7 @@ describe('guest that does not shut down', () => {
       assert.deepEqual([rig.world.vms.size, rig.world.count('grow a'), rig.world.count('start a')], [0, 0, 1])
     })
 
-  it('a guest that does not shut down does not keep the agent from stopping', async () => {
+  it('a guest that does not shut down does not delay an agent that stops', async () => {
     await using rig = await AgentRig.make()
     const { driver, asked } = stubborn(rig.world)
     await (await rig.launch({ driver })).ready
@@ -49,7 +48,7 @@ describe('guest that does not shut down', () => {
     await asked
     await rig.stop()
     assert.equal(rig.world.count('grow a'), 0)
-    // The next one goes on with it.
+    // The next agent continues the stop.
     await rig.launch()
     const report = await rig.server.fulfilled(desired)
     assert.deepEqual([report.power, report.diskGb], ['running', 20])

@@ -1,4 +1,4 @@
-// A server whose data are older than before, or others: VMs that it does not know run on, the others become as it says.
+// A server with older or other data than before: VMs that it does not know keep running, the others follow its desired state.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -30,7 +30,7 @@ describe('restored server', () => {
   const record = async (uid: string) => JSON.parse(await fs.readFile(path.join(rig.vmFolder(uid), 'svc3.json'), 'utf8'))
   const told = (name: string): readonly LogLine[] =>
     lines.filter((line) => line.level === 'error' && line.name === name && line.message.includes('is KEPT'))
-  /** A VM is not in the list that the agent just got, and stays. */
+  /** Waits until the agent reports that it keeps an unlisted VM. */
   const isKept = async (uid: string, reason: RegExp, times = 1): Promise<void> => {
     await eventually(async () => assert.equal(told(`vm-${uid}`).length, times))
     const line = told(`vm-${uid}`).at(-1)
@@ -41,14 +41,14 @@ describe('restored server', () => {
     assert.deepEqual([world.vms.get(uid)?.observed.state, world.count(`destroy ${uid}`)], ['running', 0])
   }
 
-  it('an agent whose server was restored from a backup keeps what is newer than that, for good, until somebody has it removed', async () => {
+  it('an agent whose server was restored from a backup keeps newer VMs until an option has them removed', async () => {
     await rig.deploy('a')
     const backup = server.backUp()
     await rig.deploy('b')
     await server.restore(backup)
     await isKept('b', /older than what this node has seen/)
     assert.equal(told('vm-a').length, 0)
-    // The data go on, and come as far as they were: that does not make the old ones deleted.
+    // The data grows to the former revision, which is no reason to delete the kept VMs.
     for (const uid of ['c', 'd', 'e']) await rig.deploy(uid)
     assert.ok(server.store.revision > backup.store.revision + 2)
     await server.reconnect()
@@ -58,14 +58,14 @@ describe('restored server', () => {
     assert.ok(!server.history.slice(-4).some(({ uid }) => uid === 'b'))
     await rig.restart({ ...options, removeUnknown: true })
     await eventually(async () => assert.deepEqual([...world.vms.keys()], ['a', 'c', 'd', 'e']))
-    // Once: what this one does not list is judged as ever.
+    // The option counts once; later VMs are judged as usual.
     server.store.revision = 1
     server.desired.delete('a')
     await server.reconnect()
     await isKept('a', /older/)
   })
 
-  it('an agent whose server was restored and went on while the agent was away keeps what is newer', async () => {
+  it('an agent whose server was restored and used while the agent was away keeps newer VMs', async () => {
     await rig.deploy('a')
     const backup = server.backUp()
     await server.fulfilled(server.want({ uid: 'a', power: 'stopped' }))
@@ -76,7 +76,7 @@ describe('restored server', () => {
     await isKept('b', /older than what this node has seen/)
   })
 
-  it('an agent whose server has lost its data and takes the node in again keeps all of it, and has it back with the data', async () => {
+  it('an agent whose server has lost its data and accepts the node again keeps all VMs, and manages them again with the old data', async () => {
     await rig.deploy('a')
     const backup = server.backUp()
     server.forgetNode('node-1')
@@ -91,7 +91,7 @@ describe('restored server', () => {
     assert.deepEqual(world.calls, before)
   })
 
-  it('an agent whose server took the node in anew keeps what the former one had', async () => {
+  it('an agent that joined its cluster again keeps the VMs of the former node', async () => {
     await rig.deploy('a')
     server.desired.delete('a')
     server.forgetNode('node-1')
@@ -100,7 +100,7 @@ describe('restored server', () => {
     assert.ok(lines.some(({ message }) => message.includes('joined as a new node')))
   })
 
-  it('an agent removes nothing for a HELLO that does not say which data it is from', async () => {
+  it('an agent removes no VM for a HELLO without an identity of its data', async () => {
     await rig.deploy('a')
     const opened = server.stream()
     server.send({ type: 'HELLO', vms: [], heartbeatSeconds: 60 } as never)
@@ -109,7 +109,7 @@ describe('restored server', () => {
     assert.deepEqual([...world.vms.keys()], ['a'])
   })
 
-  it('an agent believes its server about a deletion, also after an agent was killed before all was written', async () => {
+  it('an agent follows a deletion also after an earlier agent was killed before it could write everything', async () => {
     await rig.deploy('a')
     await rig.deploy('b')
     await rig.stop()
@@ -134,10 +134,10 @@ describe('restored server', () => {
     await server.restore(backup)
     const report = await server.until('a', ({ power }) => power === 'running')
     assert.equal(report.generation, 1)
-    // And what comes next is new, though there was such a generation before.
+    // The next generation counts as new, although its number was used before.
     assert.equal((await server.fulfilled(server.want({ uid: 'a', power: 'stopped' }))).power, 'stopped')
     assert.equal(world.vms.get('a')?.observed.state, 'stopped')
-    // The same again, and the agent did not see it happen.
+    // The same while the agent does not run.
     await rig.stop()
     await server.restore(backup, false)
     server.vms.clear()
@@ -145,7 +145,7 @@ describe('restored server', () => {
     assert.equal((await server.until('a', ({ power }) => power === 'running')).generation, 1)
   })
 
-  it('an agent whose server asks for a revert that it has forgotten does a new one', async () => {
+  it('an agent whose server has lost the record of a revert carries out the next one', async () => {
     await rig.deploy('a')
     const backup = server.backUp()
     await server.fulfilled(server.want({ uid: 'a', diskGeneration: 2 }))
@@ -156,7 +156,7 @@ describe('restored server', () => {
     assert.equal(world.count('revert a'), 2)
   })
 
-  it('an agent keeps the disk of a VM that cannot be started, though its server thinks that it was never up', async () => {
+  it('an agent keeps the disk of a VM that cannot be started, although its restored server does not know that it ran', async () => {
     await rig.deploy('a')
     const backup = server.backUp()
     await server.fulfilled(server.want({ uid: 'a', power: 'stopped' }))

@@ -1,5 +1,5 @@
-// A VM that goes on from the memory of an image: it runs for everybody else once the driver says so, which is when its guest
-// has been told who it is, and what the guest may lack is its warning, also for an agent that comes later.
+// A VM that resumes from the memory of an image is reported as running when the driver has configured its guest. What the guest
+// lacks is reported as a warning, also by a later agent.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AgentRig } from '../../test/support/rigs/agent-rig.ts'
@@ -8,7 +8,7 @@ import type { Driver } from '../drivers/driver.ts'
 
 const note = 'The guest may still have the clock of the saved VM'
 
-/** Its guests go on before its start returns. */
+/** Its guests resume before `start` returns. */
 function resuming(world: World): { readonly driver: Driver; readonly reached: Promise<void>; release(): void } {
   const driver = scriptedDriver(world)
   const reached = Promise.withResolvers<void>()
@@ -23,13 +23,13 @@ function resuming(world: World): { readonly driver: Driver; readonly reached: Pr
 }
 
 describe('VM from memory', () => {
-  it('a VM from memory is not running before the driver has told its guest, and what it lacks is a warning', async () => {
+  it('a VM from memory is not running before the driver has configured its guest, and what the guest lacks is a warning', async () => {
     await using rig = await AgentRig.make()
     const { driver, reached, release } = resuming(rig.world)
     await (await rig.launch({ driver })).ready
     const desired = rig.server.want({ uid: 'a' })
     await reached
-    // The hypervisor says that something has changed: nothing but what is under way is reported of it.
+    // A change that the hypervisor reports during the work is not reported to the server.
     rig.world.becomes('a', { state: 'running' })
     await rig.server.until('a', ({ operation }) => operation?.phase === 'starting')
     assert.ok(!rig.server.history.some(({ power }) => power === 'running'))
@@ -38,7 +38,7 @@ describe('VM from memory', () => {
     assert.deepEqual([report.power, report.warning], ['running', note])
   })
 
-  it('a VM from memory that an agent finds running has the warning that the driver finds, until it runs anew', async () => {
+  it("a VM from memory that an agent takes over has the driver's warning until it is started again", async () => {
     await using rig = await AgentRig.make()
     await (await rig.launch()).ready
     await rig.deploy('a')

@@ -1,4 +1,4 @@
-// The end of a push, when the report does not reach the server, or it is no longer desired.
+// Pushes whose report does not reach the server, or which are no longer desired at the end.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -11,7 +11,7 @@ import { freePort } from '../../../test/support/tools/free-port.ts'
 import { ApiError } from '../../api/errors.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import { silentLog } from '../../platform/log.ts'
-import { createCaptures } from './captures.ts'
+import { Captures } from './captures.ts'
 import type { Packer } from './pack.ts'
 import type { CaptureProgress } from './server.ts'
 import type { CaptureState } from './states.ts'
@@ -32,10 +32,10 @@ afterEach(() => registry.close())
 const tagPuts = () =>
   registry.seen.filter(({ method, path: place }) => method === 'PUT' && place.endsWith('/manifests/v1'))
 
-/** In place of three minutes. */
+/** Instead of three minutes. */
 const timeoutMs = 2_500
 
-/** An agent that has packed what it is to push, and the server that it reports to. */
+/** An agent with a packed image to push, and the server that it reports to. */
 function pushing(
   server: {
     report?: (id: string, progress: CaptureProgress & { problem?: string }) => Promise<void>
@@ -48,7 +48,7 @@ function pushing(
   }: { port?: number; phase?: 'packed' | 'frozen'; isFull?: boolean } = {},
 ) {
   const kept = new Map<string, CaptureState>()
-  /** What became of what was packed. */
+  /** The ends of the packed images. */
   const ends: string[] = []
   const id = 'push-1'
   kept.set(id, {
@@ -62,7 +62,7 @@ function pushing(
     phase,
     ...(phase === 'packed' ? { content: small.digest } : { capture: {} }),
   } as CaptureState)
-  const captures = createCaptures({
+  const captures = new Captures({
     node: 'node',
     driver: { name: 'none' },
     images: {
@@ -72,14 +72,14 @@ function pushing(
     },
     packer: {
       has: async () => false,
-      whole: async () => small.store,
+      storeWith: async () => small.store,
       async pack(_job: unknown, { through, progress }: Parameters<Packer['pack']>[1]) {
         await through?.(small.store).put(Buffer.from('a chunk'))
         progress(1, 7)
         return small.digest
       },
       delivered: async () => void ends.push('delivered'),
-      dropped: async () => void ends.push('dropped'),
+      discard: async () => void ends.push('dropped'),
       forget: async () => undefined,
     },
     states: {
@@ -109,16 +109,16 @@ function pushing(
       maxDelayMs: 1_000,
       withinMs: timeoutMs,
     },
-  } as unknown as Parameters<typeof createCaptures>[0])
+  } as unknown as ConstructorParameters<typeof Captures>[0])
   return { captures, kept, ends }
 }
 
-it('a push moves the tag once, however often the server has to get the report', async () => {
+it('a push moves the tag once, however often the report to the server is repeated', async () => {
   let told = 0
   const { captures, kept } = pushing({
     finish: async () => {
       told += 1
-      // Meanwhile somebody else moves it.
+      // Another client moves it in the meantime.
       registry.manifests.set('v1', { type: 'text/plain', bytes: Buffer.from('newer') })
       if (told < 5) throw new ConnectionError('lost', 'the server', 'the connection was lost', 'try again')
       return []
@@ -132,7 +132,7 @@ it('a push moves the tag once, however often the server has to get the report', 
   await captures.stop()
 })
 
-it('a push does not move the tag when that is no longer desired', async () => {
+it('a push does not move the tag if it is no longer desired', async () => {
   const { captures, kept } = pushing({
     report: async () => {
       throw new ApiError('NotFound', 'it was cancelled')
@@ -145,7 +145,7 @@ it('a push does not move the tag when that is no longer desired', async () => {
   await captures.stop()
 })
 
-it('a push that is in the registry has succeeded, though the disk of its node is full', async () => {
+it('a push whose image is in the registry succeeds although the disk of its node is full', async () => {
   const problems: unknown[] = []
   let finished = 0
   const server = {
@@ -163,10 +163,10 @@ it('a push that is in the registry has succeeded, though the disk of its node is
   await captures.stop()
 })
 
-it('a push that the desired state leaves out before the server has answered for its end is delivered, not dropped', async () => {
+it('a push that the desired state no longer names while the server completes it is delivered, not dropped', async () => {
   const { captures, kept, ends } = pushing({
     finish: async () => {
-      // The server takes it out of the VM's record first, and its stream is quicker than its answer.
+      // The server removes it from the desired state first, and the stream is faster than the response.
       captures.setDesired({ uid: 'vm', folder } as Parameters<typeof captures.setDesired>[0], [])
       return []
     },
@@ -179,7 +179,7 @@ it('a push that the desired state leaves out before the server has answered for 
 })
 
 for (const phase of ['frozen', 'packed'] as const)
-  it(`a push of what is ${phase} to a registry that does not answer says so from the first failure on, and fails in time`, async () => {
+  it(`a push of a ${phase} image to a registry that does not respond reports that after the first failure, and fails in time`, async () => {
     const port = await freePort()
     const reports: (CaptureProgress & { problem?: string; atMs: number })[] = []
     const beganMs = performance.now()
@@ -191,10 +191,10 @@ for (const phase of ['frozen', 'packed'] as const)
     await eventually(async () => assert.equal(kept.size, 0), 20_000)
     const waits = reports.filter(({ waiting }) => waiting)
     const refused = `http://127.0.0.1:${port}/v2/: connection refused (ECONNREFUSED)`
-    // Told while it still tries, not at the end.
+    // Reported while it still retries.
     assert.ok(waits.length > 1, JSON.stringify(reports))
     for (const { waiting } of waits) assert.equal(waiting?.problem, refused)
-    // Not again for what was sent while it was packed, and for what is sent after that.
+    // The limit counts once, not separately for sending during and after packing.
     const { problem = '', atMs = 0 } = reports.at(-1) ?? {}
     assert.equal(problem, `Could not be pushed from node node: ${refused}. Try again when the registry answers`)
     const triedMs = atMs - (waits[0]?.atMs ?? Number.NaN)
@@ -202,7 +202,7 @@ for (const phase of ['frozen', 'packed'] as const)
     await captures.stop()
   })
 
-it('a push says that its node is at work before the registry has answered anything', async () => {
+it('a push reports progress before the registry has responded', async () => {
   const hung = Promise.withResolvers<boolean>()
   registry.bend = () => hung.promise
   const reports: CaptureProgress[] = []
@@ -217,7 +217,7 @@ it('a push says that its node is at work before the registry has answered anythi
   await captures.stop()
 })
 
-it('a push goes on when the registry is back, and no longer says that it waits', async () => {
+it('a push continues when the registry is back, and no longer reports that it waits', async () => {
   const port = await freePort()
   const reports: CaptureProgress[] = []
   const { captures, kept } = pushing({ report: async (_, progress) => void reports.push(progress) }, { port })

@@ -1,5 +1,5 @@
-// Captures with real disks: what comes to the server is what was on the disk, byte for byte, whatever was written, however
-// often it was saved, and wherever the agent was killed; and nothing of it is left on the node.
+// Captures with real disks: the delivered image equals the disk, whatever was written, however often it was saved, and wherever the
+// agent was killed, and the node keeps nothing of it.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ import { ApiError } from '../../api/errors.ts'
 const execute = promisify(execFile)
 
 describe('chain of saves and commits', () => {
-  it('a chain of saves and commits of ten random changes is the disk each time, also on top of a saved image, and sends only what changed', {
+  it('a chain of ten saves and commits equals the disk each time, also on a saved image, and sends only changes', {
     timeout: 600_000,
   }, async () => {
     await using rig = await CaptureRig.make()
@@ -29,10 +29,10 @@ describe('chain of saves and commits', () => {
       const sentBytes = rig.server.putBytes
       const { id, desired } = rig.capture(uid, step % 2 === 0 ? 'commit' : 'save')
       await rig.server.fulfilled(desired)
-      // The VM goes on while what was frozen is on its way.
+      // The VM continues while the capture is delivered.
       const nextBytes = await rig.write(uid)
       const content = await rig.check(id, before)
-      // Memory is small here; a base is sent once. By chance much was written.
+      // The memory is small here, and the base is sent once. By chance, much may have been written.
       const maxBytes = Math.max(2_500_000, writtenBytes + 500_000)
       const putBytes = rig.server.putBytes - sentBytes
       if (step > 1) assert.ok(putBytes < maxBytes, `${putBytes} bytes for ${writtenBytes}`)
@@ -49,7 +49,7 @@ describe('chain of saves and commits', () => {
 })
 
 describe('capture', { concurrency: true }, () => {
-  it('a capture of a VM that is deleted at once comes to its end first', async () => {
+  it('a capture of a VM that is deleted right away is completed first', async () => {
     await using rig = await CaptureRig.make()
     await rig.start()
     await rig.deploy('a')
@@ -61,7 +61,7 @@ describe('capture', { concurrency: true }, () => {
     assert.deepEqual([await fs.readdir(rig.vmFolder('')), await rig.left()], [[], []])
   })
 
-  it('a capture that the server gives up is released, and the VM goes at once', async () => {
+  it('a capture that the server cancels is released, and the VM is removed right away', async () => {
     await using rig = await CaptureRig.make()
     rig.server.refuseBlobs = new ApiError('ServiceUnavailable', 'not now')
     await rig.start()
@@ -73,7 +73,7 @@ describe('capture', { concurrency: true }, () => {
     assert.deepEqual([rig.server.captured, await rig.left()], [[], []])
   })
 
-  it('a capture that the server cannot take now says what it waits for, and goes on when it can', async () => {
+  it('a capture that the server refuses temporarily reports the reason, and continues later', async () => {
     await using rig = await CaptureRig.make()
     rig.server.refuseBlobs = new ApiError('ServiceUnavailable', 'the registry is away')
     await rig.start()
@@ -85,7 +85,7 @@ describe('capture', { concurrency: true }, () => {
     await rig.check(id, rig.disks.get('a') ?? Buffer.alloc(0))
   })
 
-  it('a capture of which the server can keep nothing fails with its words, and leaves nothing on the node', async () => {
+  it("a capture that the server cannot store fails with the server's reason, and leaves nothing on the node", async () => {
     await using rig = await CaptureRig.make()
     rig.server.refuseBlobs = new ApiError('RequestEntityTooLarge', 'The disk of the server is full')
     await rig.start()
@@ -95,12 +95,12 @@ describe('capture', { concurrency: true }, () => {
     assert.equal(content, undefined)
     assert.match(problem ?? '', /Could not be saved on node node: The disk of the server is full/)
     await eventually(async () => assert.deepEqual(await rig.left(), []), 60_000)
-    // And once more, when there is space again.
+    // Again after space was freed.
     rig.server.refuseBlobs = undefined
     await rig.check(rig.capture('a').id, rig.disks.get('a') ?? Buffer.alloc(0))
   })
 
-  it('a capture of a VM that runs no more fails, and does not start it', async () => {
+  it('a capture of a VM that no longer runs fails, and does not start it', async () => {
     await using rig = await CaptureRig.make()
     await rig.start()
     await rig.deploy('a')
@@ -111,7 +111,7 @@ describe('capture', { concurrency: true }, () => {
     assert.equal((await rig.server.fulfilled(desired)).power, 'stopped')
   })
 
-  it('a capture outlives a server that goes away, and sends what is missing', async () => {
+  it('a capture survives an outage of the server, and sends the missing content', async () => {
     await using rig = await CaptureRig.make()
     await rig.start()
     await rig.deploy('a')
@@ -125,7 +125,7 @@ describe('capture', { concurrency: true }, () => {
 })
 
 describe('disk that is full', () => {
-  it('a disk that is full on the node or the server ends the save with words, leaves nothing, and is over when there is space', async () => {
+  it('a full disk of the node or the server fails the save with a reason and leaves nothing, and a later save succeeds', async () => {
     const script = path.resolve(import.meta.dirname, '../../../test/support/rigs/full-disk-captures.ts')
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-full-'))
     try {
@@ -151,7 +151,7 @@ describe('agent that is killed while it captures', { concurrency: 3 }, () => {
     'captures.released',
   ]
   for (const point of points)
-    it(`an agent that is killed at ${point} while it captures goes on with the capture`, async () => {
+    it(`an agent that is killed at ${point} during a capture is followed by one that completes it`, async () => {
       await using rig = await CaptureRig.make(point.replaceAll('.', '-'))
       await rig.start()
       await rig.deploy('a')

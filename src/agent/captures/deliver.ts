@@ -1,5 +1,5 @@
-// Brings an image to the server: what it lacks, several pieces at once, each again until it was taken; then the word that
-// all of it is there. What has come stays, so whoever begins again sends the rest.
+// Delivers an image to the server: uploads the content that it lacks, several pieces at a time, each until the server has
+// accepted it, and then asks it to finish. An interrupted delivery continues with the missing content.
 import { ApiError } from '../../api/errors.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import type { Stored } from '../../images/content/content.ts'
@@ -9,11 +9,10 @@ import { reasonOf } from '../../platform/reason.ts'
 import { type RetryPolicy, retry, retryPolicies, type wait } from '../../platform/retry.ts'
 import { isRetriable } from '../link/connection.ts'
 
-/** What is said to the server; each may throw what `isRetriable` knows. */
 export interface Receiver {
   missing(digests: readonly string[], signal: AbortSignal): Promise<readonly string[]>
   put(digest: string, content: Buffer, signal: AbortSignal): Promise<void>
-  /** Returns what is missing; nothing: it is done. */
+  /** Returns the digests that are still missing; none if the image is complete. */
   finish(content: string, signal: AbortSignal): Promise<readonly string[]>
 }
 
@@ -22,39 +21,37 @@ interface DeliverOptions {
   readonly read: (digest: string, bytes: number, signal: AbortSignal) => Promise<Buffer>
   readonly signal: AbortSignal
   progress(share: number, bytes: number): void
-  /** The server is there and says "not now": why. */
-  waits?(reason: string): void
-  /** Tests only. */
+  /** Called with the reason while the server asks to try later. */
+  onWait?(reason: string): void
   readonly retry?: RetryPolicy
+  readonly pause: typeof wait
+  /** Tests only. */
   readonly maxRefusals?: number
-  /** How it is waited between two tries; may end early, when the server is known to be back. */
-  readonly pause?: typeof wait
 }
 
-const putsAtOnce = 4
-const askedAtOnce = 5_000
-/** A server that loses what it has taken is not to be fed for ever. */
+const maxUploads = 4
+const digestsPerCall = 5_000
+/** For a server that keeps losing content. */
 const maxRounds = 5
 /** About an hour. A server that cannot be reached is retried without limit. */
 const defaultMaxRefusals = 240
-
-/** What passes within a second or two is not worth a word. */
+/** Refusals that are not reported, because most pass within seconds. */
 const quietRefusals = 3
 
 export async function deliver(content: string, parts: readonly Stored[], options: DeliverOptions): Promise<void> {
   const { receiver, read, signal, progress } = options
   const sizes = new Map(parts.map(({ digest, bytes }) => [digest, bytes]))
-  const persist = <T>(work: () => Promise<T>): Promise<T> => persistently(work, options)
-  let asked = [...sizes.keys()]
+  const persist = <T>(work: () => Promise<T>): Promise<T> => untilAccepted(work, options)
+  let wanted = [...sizes.keys()]
   for (let round = 1; round <= maxRounds; round++) {
     const missing: string[] = []
-    for (let at = 0; at < asked.length; at += askedAtOnce) {
-      const page = asked.slice(at, at + askedAtOnce)
+    for (let at = 0; at < wanted.length; at += digestsPerCall) {
+      const page = wanted.slice(at, at + digestsPerCall)
       missing.push(...(await persist(() => receiver.missing(page, signal))))
     }
     const of = missing.reduce((sum, digest) => sum + (sizes.get(digest) ?? 0), 0)
     let sent = 0
-    await eachAtOnce(missing, putsAtOnce, async (digest) => {
+    await eachAtOnce(missing, maxUploads, async (digest) => {
       signal.throwIfAborted()
       const bytes = sizes.get(digest)
       if (bytes === undefined) throw new Error(`the server asks for ${digest}, which is not part of the image`)
@@ -66,12 +63,12 @@ export async function deliver(content: string, parts: readonly Stored[], options
     failpoint('captures.deliver.finish')
     const left = await persist(() => receiver.finish(content, signal))
     if (left.length === 0) return
-    asked = [...left]
+    wanted = [...left]
   }
   throw new Error('the server cannot store the image; check its free disk space and try again')
 }
 
-function persistently<T>(work: () => Promise<T>, options: DeliverOptions): Promise<T> {
+function untilAccepted<T>(work: () => Promise<T>, options: DeliverOptions): Promise<T> {
   const { signal, retry: policy = retryPolicies.background, maxRefusals = defaultMaxRefusals, pause } = options
   let refusals = 0
   const attempt = async (): Promise<T> => {
@@ -87,9 +84,9 @@ function persistently<T>(work: () => Promise<T>, options: DeliverOptions): Promi
     signal,
     isRetriable: mayPass,
     onWait: ({ error }) => {
-      if (!(error instanceof ConnectionError) && refusals > quietRefusals) options.waits?.(reasonOf(error))
+      if (!(error instanceof ConnectionError) && refusals > quietRefusals) options.onWait?.(reasonOf(error))
     },
-    ...(pause && { wait: pause }),
+    wait: pause,
   })
 }
 

@@ -1,5 +1,5 @@
-// From a VM as it was in one moment to an image: the image that its disk stands on, a layer for each of its own, and its
-// memory. What was packed before is remembered by its id, so that a capture costs what was written since the last one.
+// Packs a capture of a VM into an image: the image that the VM's disk is based on, a layer for each overlay, and the memory.
+// Packed layers are remembered by their id, so that a capture costs what was written since the last one.
 import { hash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -29,88 +29,168 @@ interface PackJob {
   readonly uid: string
   readonly architecture: Manifest['architecture']
   readonly capture: Capture
-  /** The image that the capture stands on; undefined where not all of it is here, which overlays do not need. */
+  /** The image that the capture is based on. Undefined if this node has only parts of it, which suffices for overlays. */
   readonly base: BaseImage | undefined
-  /** The digest of its manifest, where the server has it, or this node all of it. */
+  /** The digest of its manifest, if the server has it or this node has all of it. */
   readonly content: string | undefined
 }
 
-interface PackProgress {
+interface PackOptions {
   readonly signal: AbortSignal
-  /** How much of the whole, from 0 to 1, and how many bytes that is. */
+  /** `share` is between 0 and 1. */
   progress(share: number, bytes: number): void
-  /** Nobody else packs, or has packed what is still to be delivered: it may be the same chunks. */
+  /** Whether no other capture is being packed or delivered, which may use the same chunks. */
   isAlone(): Promise<boolean>
-  /** Chunks are put into this, which passes them on. */
+  /** Wraps the store that chunks are put into. */
   through?(store: ContentStore): ContentStore
 }
 
-/** The reason of a signal when the image is no longer desired: what was packed for it goes. */
-export class GivenUp extends Error {
-  override readonly name = 'GivenUp'
+/** The reason with which a signal aborts when the image is no longer desired. Packed content is then deleted. */
+export class Canceled extends Error {
+  override readonly name = 'Canceled'
 }
 
-export interface Packer {
-  /** Returns the digest of the manifest. All of it is in the node's store, but what the server has anyway. */
-  pack(job: PackJob, options: PackProgress): Promise<string>
-  /** Whether manifest and chunks of an image are all on this node. */
-  isWhole(digest: string): Promise<boolean>
-  /** Everything that an image is made of. */
-  contentsOf(digest: string): Promise<readonly Stored[]>
-  read(digest: string, bytes: number, signal: AbortSignal): Promise<Buffer>
-  /** Whether this node has it in its store. */
-  has(digest: string): Promise<boolean>
-  /** The node's store, with what the server has beside it. `fetchRest` is called before something is read that is not here. */
-  whole(fetchRest: () => Promise<void>): Promise<ContentStore>
-  /** An image is where it should be: what only the next VM of it needs is fetched again then. */
-  delivered(digest: string, isAlone: PackProgress['isAlone']): Promise<void>
-  /** An image comes to nothing: what was packed for it alone goes. */
-  dropped(digest: string, isAlone: PackProgress['isAlone']): Promise<void>
-  /** A VM is gone: what is remembered of its layers goes. */
-  forget(uid: string): Promise<void>
-}
+export class Packer {
+  readonly #folder: string
+  readonly #content: () => Promise<NodeContent>
 
-/** `folder` is where it remembers what it packed. */
-export function createPacker(folder: string, content: () => Promise<NodeContent>): Packer {
-  const folderOf = (uid: string): string => path.join(folder, hash('sha256', uid).slice(0, 32))
-  const fileOf = (key: string, uid?: string): string =>
-    path.join(uid === undefined ? folder : folderOf(uid), `${hash('sha256', key)}.json`)
+  /** `folder` is for what is remembered of packed layers. */
+  constructor(folder: string, content: () => Promise<NodeContent>) {
+    this.#folder = folder
+    this.#content = content
+  }
 
-  /** Undefined also where some of its chunks are not there any more. */
-  async function remembered<T>(
-    key: string,
-    chunksIn: (value: T) => readonly Layer[],
-    uid?: string,
-  ): Promise<T | undefined> {
-    const text = await readFileIfPresent(fileOf(key, uid))
-    if (text === undefined) return undefined
-    const { store } = await content()
+  /** Returns the digest of the manifest. All content is in the node's store then, except for what the server has. */
+  async pack(job: PackJob, options: PackOptions): Promise<string> {
+    const { capture, base, content } = job
+    if (capture.base !== (base?.digest ?? content))
+      throw new Error(`image ${base?.name ?? content} is not the one that the VM was created from`)
+    const { store, source } = await this.#content()
+    const put = new Set<string>()
+    const recording = recorded(options.through?.(store) ?? store, source, put)
     try {
-      const value = JSON.parse(text) as T
-      for (const { chunks } of chunksIn(value))
-        for (const { digest, storedBytes } of chunks) if ((await store.size(digest)) !== storedBytes) return undefined
-      return value
-    } catch {
-      return undefined
+      const work = await workOn(job, options)
+      const manifest = await this.#packDisk(job, recording, work)
+      const from = planFold(manifest.layers, await storedChunks(manifest, base, store))
+      const folded =
+        from === undefined ? manifest.layers : await foldLayers(manifest.layers, from, recording, work.part(0))
+      const layers = await boundLayers(folded, recording, work.part(0))
+      const memory = capture.memory && {
+        state: await packAttachment(capture.memory.file, recording, work.part(await bytesIn(capture.memory.file))),
+        description: { ...capture.memory.description },
+      }
+      const machine = capture.machine && (await packMachine(capture.machine, recording, work))
+      const parts = { layers, ...(memory && { memory }), ...(machine && { machine }) }
+      const { bytes } = encodeManifest({ ...manifest, ...parts })
+      return (await recording.put(bytes, { signal: options.signal })).digest
+    } catch (error) {
+      // Without a manifest, later captures do not find this content. When the agent stops, the next one packs with it.
+      const { aborted: isStopping, reason } = options.signal
+      if (!isStopping || reason instanceof Canceled) await free(store, put, options.isAlone)
+      throw error
     }
   }
 
-  async function remember(key: string, value: unknown, uid?: string): Promise<void> {
-    const file = fileOf(key, uid)
-    await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
-    await writeFileAtomically(file, JSON.stringify(value))
+  async hasAll(digest: string): Promise<boolean> {
+    return hasAllContent((await this.#content()).store, digest)
   }
 
-  /** An image that nodes make themselves is packed by the first that saves a VM of it. */
-  async function baseManifest({ base, content: digest, architecture }: PackJob, store: ContentStore, work: Work) {
-    if (digest !== undefined) return readManifest((await content()).source, digest, work.signal)
-    if (!base) throw new Error('the image of the VM is not on this node')
+  async contentsOf(digest: string): Promise<readonly Stored[]> {
+    const { store } = await this.#content()
+    const manifest = await readManifest(store, digest)
+    const sizes = new Map([...chunksOf(manifest)].map((chunk) => [chunk.digest, chunk.storedBytes]))
+    sizes.set(digest, (await store.size(digest)) ?? 0)
+    return [...sizes].map(([each, bytes]) => ({ digest: each, bytes }))
+  }
+
+  /** Content that the server lacks may have been evicted here; it may be on a server that is away, so this may take long. */
+  async read(digest: string, bytes: number, signal: AbortSignal): Promise<Buffer> {
+    return (await this.#content()).source.read(digest, bytes, signal)
+  }
+
+  async has(digest: string): Promise<boolean> {
+    return (await this.#content()).store.has(digest)
+  }
+
+  /** The node's store with the server behind it. `fetchRest` is called before missing content is read. */
+  async storeWith(fetchRest: () => Promise<void>): Promise<ContentStore> {
+    const { store, source } = await this.#content()
+    const read: ContentStore['read'] = async (digest, maxBytes, signal) => {
+      if (!(await store.has(digest))) await fetchRest()
+      return source.read(digest, maxBytes, signal)
+    }
+    return {
+      ...store,
+      read,
+      async *open(digest, part) {
+        if (!(await store.has(digest))) await read(digest, largestManifestBytes)
+        yield* store.open(digest, part)
+      },
+    }
+  }
+
+  /** Deletes the memory of a delivered image. The chunks of its disk stay for the next capture. */
+  async delivered(digest: string, isAlone: PackOptions['isAlone']): Promise<void> {
+    const { store } = await this.#content()
+    const { memory, layers } = await readManifest(store, digest)
+    const inLayers = new Set(layers.flatMap(({ chunks }) => chunks.map((chunk) => chunk.digest)))
+    const digests = (memory?.state.chunks ?? []).map((chunk) => chunk.digest)
+    const inMemory = digests.filter((each) => !inLayers.has(each))
+    await free(store, inMemory, isAlone)
+  }
+
+  /** Deletes an image that is not delivered, except for what its parent has too. */
+  async discard(digest: string, isAlone: PackOptions['isAlone']): Promise<void> {
+    const { store } = await this.#content()
+    const manifest = await readManifest(store, digest).catch(() => undefined)
+    const parent =
+      manifest?.parent === undefined ? undefined : await readManifest(store, manifest.parent).catch(() => undefined)
+    const shared = new Set([...(parent ? chunksOf(parent) : [])].map((chunk) => chunk.digest))
+    const chunks = manifest && parent ? [...chunksOf(manifest)].map((chunk) => chunk.digest) : []
+    await free(store, [...chunks.filter((each) => !shared.has(each)), digest], isAlone)
+  }
+
+  async forget(uid: string): Promise<void> {
+    await fs.rm(this.#folderOf(uid), { recursive: true, force: true })
+  }
+
+  /** The manifest of the base image with a layer for each overlay, without memory. */
+  async #packDisk(job: PackJob, store: ContentStore, work: Work): Promise<Manifest> {
+    const { capture, base, uid, content } = job
+    const parent = await this.#baseManifest(job, store, work)
+    const parentDigest = content ?? encodeManifest(parent).digest
+    let manifest = parent
+    for (const [index, layer] of capture.layers.entries()) {
+      const key = `layer ${capture.base} ${layer.id}`
+      const part = work.part(await bytesIn(layer.file))
+      let delta = await this.#remembered<Delta>(key, (known) => (known.layer ? [known.layer] : []), uid)
+      if (!delta) {
+        const below = capture.layers[index - 1]?.file ?? base?.disk
+        const parentFile = index === 0 ? below : undefined
+        delta = await (layer.format === 'raw'
+          ? packRawDelta(layer.file, requireFile(below), manifest, store, part)
+          : packDelta(layer.file, manifest, store, { ...part, parentFile }))
+        failpoint('captures.pack.layer')
+        await this.#remember(key, delta, uid)
+      }
+      manifest = childManifest(manifest, parentDigest, delta)
+    }
+    const virtualSizeBytes = Math.max(manifest.virtualSizeBytes, capture.virtualSizeBytes)
+    const { memory: _, ...disk } = manifest
+    return { ...disk, virtualSizeBytes, parent: parentDigest }
+  }
+
+  /** An image that nodes build from a recipe is packed with its first capture. */
+  async #baseManifest({ base, content, architecture }: PackJob, store: ContentStore, work: Work): Promise<Manifest> {
+    if (content !== undefined) return readManifest((await this.#content()).source, content, work.signal)
+    if (!base) throw new Error(missingImage)
     const key = `base ${base.digest}`
-    const known = await remembered<Manifest>(key, (manifest) => [...manifest.layers, ...filesOf(manifest)])
+    const known = await this.#remembered<Manifest>(key, (manifest) => [...manifest.layers, ...filesOf(manifest)])
     if (known) return known
     if (base.format !== 'raw') throw new Error(`image ${base.name} is stored as ${base.format}, not as a raw disk`)
     const { boot } = base
     const attach = (file: string): Promise<Attachment> => packAttachment(file, store, work.part(0))
+    const disk = await packDisk(base.disk, store, work.part(await bytesIn(base.disk)))
     const manifest: Manifest = {
       formatVersion,
       architecture,
@@ -125,170 +205,93 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
               ...(boot.initrd !== undefined && { initrd: await attach(boot.initrd) }),
               commandLine: boot.commandLine,
             },
-      layers: await boundLayers(
-        [await packDisk(base.disk, store, work.part(await bytesIn(base.disk)))],
-        store,
-        work.part(0),
-      ),
+      layers: await boundLayers([disk], store, work.part(0)),
     }
-    await remember(key, manifest)
+    await this.#remember(key, manifest)
     return manifest
   }
 
-  return {
-    async pack(job, options) {
-      const { capture, base, uid } = job
-      if (capture.base !== (base?.digest ?? job.content))
-        throw new Error(`image ${base?.name ?? job.content} is not the one that the VM was created from`)
-      const { store, source } = await content()
-      const put = new Set<string>()
-      const recording = recorded(options.through?.(store) ?? store, source, put)
-      try {
-        const work = await workOn(job, options)
-        const parent = await baseManifest(job, recording, work)
-        const parentDigest = job.content ?? encodeManifest(parent).digest
-        let manifest = parent
-        for (const [index, layer] of capture.layers.entries()) {
-          const key = `layer ${capture.base} ${layer.id}`
-          const part = work.part(await bytesIn(layer.file))
-          let delta = await remembered<Delta>(key, (known) => (known.layer ? [known.layer] : []), uid)
-          if (!delta) {
-            const below = capture.layers[index - 1]?.file ?? base?.disk
-            const parentFile = index === 0 ? below : undefined
-            delta = await (layer.format === 'raw'
-              ? packRawDelta(layer.file, requireFile(below), manifest, recording, part)
-              : packDelta(layer.file, manifest, recording, { ...part, parentFile }))
-            failpoint('captures.pack.layer')
-            await remember(key, delta, uid)
-          }
-          manifest = childManifest(manifest, parentDigest, delta)
-        }
-        const virtualSizeBytes = Math.max(manifest.virtualSizeBytes, capture.virtualSizeBytes)
-        const { memory: _, ...disk } = { ...manifest, virtualSizeBytes, parent: parentDigest }
-        const from = planFold(disk.layers, await atHand(disk, base, store))
-        const folded = from === undefined ? disk.layers : await foldLayers(disk.layers, from, recording, work.part(0))
-        const layers = await boundLayers(folded, recording, work.part(0))
-        const memory = capture.memory && {
-          state: await packAttachment(capture.memory.file, recording, work.part(await bytesIn(capture.memory.file))),
-          description: { ...capture.memory.description },
-        }
-        const machine = capture.machine && (await packMachine(capture.machine, recording, work))
-        const parts = { layers, ...(memory && { memory }), ...(machine && { machine }) }
-        const { bytes } = encodeManifest({ ...disk, ...parts })
-        return (await recording.put(bytes, { signal: options.signal })).digest
-      } catch (error) {
-        // Whoever needs one of them besides makes or fetches it again; but what nobody knows of, nobody would remove.
-        const { aborted: isCut, reason } = options.signal
-        if (!isCut || reason instanceof GivenUp) await free(store, put, options.isAlone)
-        throw error
-      }
-    },
+  #folderOf(uid: string): string {
+    return path.join(this.#folder, hash('sha256', uid).slice(0, 32))
+  }
 
-    isWhole: async (digest) => hasAllContent((await content()).store, digest),
+  #fileOf(key: string, uid?: string): string {
+    return path.join(uid === undefined ? this.#folder : this.#folderOf(uid), `${hash('sha256', key)}.json`)
+  }
 
-    async contentsOf(digest) {
-      const { store } = await content()
-      const manifest = await readManifest(store, digest)
-      const chunks = [...chunksOf(manifest)].map((chunk) => ({ digest: chunk.digest, bytes: chunk.storedBytes }))
-      const all = new Map(
-        [...chunks, { digest, bytes: (await store.size(digest)) ?? 0 }].map((each) => [each.digest, each]),
-      )
-      return [...all.values()]
-    },
+  /** Undefined also if the store no longer has all chunks. */
+  async #remembered<T>(key: string, layersOf: (value: T) => readonly Layer[], uid?: string): Promise<T | undefined> {
+    const text = await readFileIfPresent(this.#fileOf(key, uid))
+    if (text === undefined) return undefined
+    const { store } = await this.#content()
+    try {
+      const value = JSON.parse(text) as T
+      for (const { chunks } of layersOf(value))
+        for (const { digest, storedBytes } of chunks) if ((await store.size(digest)) !== storedBytes) return undefined
+      return value
+    } catch {
+      return undefined
+    }
+  }
 
-    async read(digest, bytes, signal) {
-      // What the server lacks of the parent may have been evicted here, and be on a server that is to come back.
-      return (await content()).source.read(digest, bytes, signal)
-    },
-
-    has: async (digest) => (await content()).store.has(digest),
-
-    async whole(fetchRest) {
-      const { store, source } = await content()
-      const read: ContentStore['read'] = async (digest, maxBytes, signal) => {
-        if (!(await store.has(digest))) await fetchRest()
-        return source.read(digest, maxBytes, signal)
-      }
-      return {
-        ...store,
-        read,
-        async *open(digest, part) {
-          if (!(await store.has(digest))) await read(digest, largestManifestBytes)
-          yield* store.open(digest, part)
-        },
-      }
-    },
-
-    async delivered(digest, isAlone) {
-      const { store } = await content()
-      const { memory, layers } = await readManifest(store, digest)
-      const others = new Set(layers.flatMap(({ chunks }) => chunks.map((chunk) => chunk.digest)))
-      const digests = (memory?.state.chunks ?? []).map((chunk) => chunk.digest)
-      await free(
-        store,
-        digests.filter((each) => !others.has(each)),
-        isAlone,
-      )
-    },
-
-    async dropped(digest, isAlone) {
-      const { store } = await content()
-      const manifest = await readManifest(store, digest).catch(() => undefined)
-      const parent =
-        manifest?.parent === undefined ? undefined : await readManifest(store, manifest.parent).catch(() => undefined)
-      const kept = new Set([...(parent ? chunksOf(parent) : [])].map((chunk) => chunk.digest))
-      const chunks = manifest && parent ? [...chunksOf(manifest)].map((chunk) => chunk.digest) : []
-      await free(store, [...chunks.filter((each) => !kept.has(each)), digest], isAlone)
-    },
-
-    forget: (uid) => fs.rm(folderOf(uid), { recursive: true, force: true }),
+  async #remember(key: string, value: unknown, uid?: string): Promise<void> {
+    const file = this.#fileOf(key, uid)
+    await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+    await writeFileAtomically(file, JSON.stringify(value))
   }
 }
 
-/** For hypervisors that only pretend: disks of that size without anything on them. */
-export function createPretendPacker(content: () => Promise<NodeContent>): Packer {
-  return {
-    ...createPacker('', content),
-    async pack({ architecture, capture: { virtualSizeBytes } }, { signal }) {
-      const empty = { formatVersion, architecture, virtualSizeBytes, boot: { kind: 'firmware' }, layers: [] } as const
-      return (await (await content()).store.put(encodeManifest(empty).bytes, { signal })).digest
-    },
-    // Captures of one size are the same image.
-    dropped: async () => undefined,
-    // Nothing of it was remembered.
-    forget: async () => undefined,
+/** For simulated VMs, whose disks are empty. */
+export class PretendPacker extends Packer {
+  readonly #store: () => Promise<ContentStore>
+
+  constructor(content: () => Promise<NodeContent>) {
+    super('', content)
+    this.#store = async () => (await content()).store
   }
+
+  override async pack({ architecture, capture: { virtualSizeBytes } }: PackJob, { signal }: PackOptions) {
+    const empty = { formatVersion, architecture, virtualSizeBytes, boot: { kind: 'firmware' }, layers: [] } as const
+    return (await (await this.#store()).put(encodeManifest(empty).bytes, { signal })).digest
+  }
+
+  /** Captures of equal size are the same image, so none is deleted. */
+  override async discard(): Promise<void> {}
+
+  override async forget(): Promise<void> {}
 }
+
+const missingImage = 'the image of the VM is not on this node'
 
 async function packMachine({ config, nvram }: MachineFiles, store: ContentStore, work: Work) {
   const attach = (file: string): Promise<Attachment> => packAttachment(file, store, work.part(0))
   return { config: await attach(config), ...(nvram !== undefined && { nvram: await attach(nvram) }) }
 }
 
-/** What somebody put or found since is theirs, too. Where not all is freed, it goes when space is needed. */
-async function free(store: ContentStore, digests: Iterable<string>, isAlone: PackProgress['isAlone']): Promise<void> {
+/** Keeps content that was stored or read since, because others use it. What remains is evicted when space is needed. */
+async function free(store: ContentStore, digests: Iterable<string>, isAlone: PackOptions['isAlone']): Promise<void> {
   const beforeMs = Date.now()
   if (!(await isAlone())) return
   for (const digest of digests) await store.deleteUnused(digest, beforeMs)
 }
 
 function requireFile(file: string | undefined): string {
-  if (file === undefined) throw new Error('the image of the VM is not on this node')
+  if (file === undefined) throw new Error(missingImage)
   return file
 }
 
-/** Of an image that has not arrived, nothing is fetched only to be packed anew. */
-async function atHand({ layers }: Manifest, base: BaseImage | undefined, store: ContentStore) {
+/** For an image that this node has only in part: chunks that it lacks are not fetched only to be packed again. */
+async function storedChunks({ layers }: Manifest, base: BaseImage | undefined, store: ContentStore) {
   if (base) return undefined
-  const here = new Set<string>()
-  for (const { digest } of layers.flatMap(({ chunks }) => chunks)) if (await store.has(digest)) here.add(digest)
-  return ({ digest }: Chunk) => here.has(digest)
+  const stored = new Set<string>()
+  for (const { digest } of layers.flatMap(({ chunks }) => chunks)) if (await store.has(digest)) stored.add(digest)
+  return ({ digest }: Chunk) => stored.has(digest)
 }
 
 const filesOf = ({ boot }: Manifest): readonly Layer[] =>
   boot.kind === 'firmware' ? [] : [boot.kernel, ...(boot.initrd ? [boot.initrd] : [])]
 
-/** Notes what is put, and reads what is not here from the server. */
+/** Records the digests that are put, and reads missing content from the server. */
 const recorded = (store: ContentStore, source: ContentSource, put: Set<string>): ContentStore => ({
   ...store,
   read: (digest, maxBytes, signal) => source.read(digest, maxBytes, signal),
@@ -301,12 +304,10 @@ const recorded = (store: ContentStore, source: ContentSource, put: Set<string>):
 
 interface Work {
   readonly signal: AbortSignal
-  /** The next piece of the work, of so many bytes. */
   part(bytes: number): WorkOptions
 }
 
-/** How far it is over all pieces, which come one after the other. */
-async function workOn({ capture, base, content }: PackJob, { signal, progress }: PackProgress): Promise<Work> {
+async function workOn({ capture, base, content }: PackJob, { signal, progress }: PackOptions): Promise<Work> {
   const files = [...capture.layers.map(({ file }) => file), ...(capture.memory ? [capture.memory.file] : [])]
   if (content === undefined && base) files.push(base.disk)
   const sizes = await Promise.all(files.map(bytesIn))
@@ -329,5 +330,4 @@ async function workOn({ capture, base, content }: PackJob, { signal, progress }:
   }
 }
 
-/** What it takes of the disk. */
 const bytesIn = async (file: string): Promise<number> => (await fs.stat(file)).blocks * 512

@@ -1,5 +1,5 @@
-// Pushes from a node's store to Debian's docker-registry: what other clients read of them; and that one in the format of tart is
-// an image of tart with the same disk, of which nothing is left on the node.
+// Pushes from a node's store to Debian's docker-registry: what other clients read, and pushes in tart's format, which have the same
+// disk and leave nothing on the node.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -55,7 +55,7 @@ describe('push', () => {
   const kept = async () => (await small.store.list({ limit: 1_000 })).items.length
 
   for (const format of ['svc3', 'tart'] as const)
-    it(`a push in the format of ${format} tells other clients what it is, and is the same when it is sent again`, async () => {
+    it(`a push in the format of ${format} has annotations for other clients, and is the same when it is repeated`, async () => {
       const { store, manifest, digest: plain } = small
       const machine = {
         config: await packBytes(Buffer.from('{"os":"darwin","arch":"arm64"}'), store),
@@ -90,7 +90,7 @@ describe('push', () => {
       assert.equal(new Set(titles).size, layers.length)
     })
 
-  it('a push in the format of tart is what tart would have pushed, and leaves nothing behind', async () => {
+  it('a push in the format of tart equals a push by tart, and leaves nothing on the node', async () => {
     const { store, manifest, disk } = small
     const nvram = await packBytes(Buffer.from('nvram'), store)
     const config = await packBytes(Buffer.from('{"os":"darwin","arch":"arm64"}'), store)
@@ -109,12 +109,12 @@ describe('push', () => {
     await restoreDisk(await packTart(source, raw, store), store, path.join(folder, 'disk'))
     assert.ok((await fs.readFile(path.join(folder, 'disk'))).equals(disk))
     opened.close()
-    // Where somebody else packs, it may be the same layers.
+    // Another capture that packs may use the same layers.
     await push(content, target('mac'), options([], false))
     assert.ok((await kept()) > before)
   })
 
-  it('a push in the format of tart fails in words for a VM that has nothing of a Mac, and sends nothing', async () => {
+  it("a push in the format of tart fails for a VM without a Mac's files, and sends nothing", async () => {
     await assert.rejects(push(small.digest, target('none'), options([], true)), /push it without --format tart/)
     const opened = openRegistry(login())
     await assert.rejects(opened.repository('team/none').resolve('v1'))

@@ -1,5 +1,5 @@
-// Sends an image to an OCI registry, straight from this node: what the registry lacks, and the manifest last. Cut off, the
-// next try sends the rest. Credentials are asked for when they are needed, and kept nowhere.
+// Pushes an image to an OCI registry from this node: the content that the registry lacks, and the manifest last. An interrupted
+// push continues with the missing content. Credentials are requested when they are needed, and not stored.
 import type { RegistryLogin } from '../../api/nodes/captures.ts'
 import type { PushFormat } from '../../api/records.ts'
 import type { ContentStore } from '../../images/content/content.ts'
@@ -18,73 +18,68 @@ import type { CaptureProgress } from './server.ts'
 export interface PushTarget {
   /** `<registry_host>/<repository>/<image>:TAG` */
   readonly reference: string
-  /** What the VM was deployed from, where that is in a registry: what is there already is not sent. */
+  /** The image that the VM was deployed from, if it is in a registry. Content that the registry has is not sent. */
   readonly from: { /** `host/repository@sha256:…` */ readonly pinned: string; readonly name: string } | undefined
-  /** When it was requested. */
   readonly createdAt?: string | undefined
   readonly login: RegistryLogin
   /** Tests only. */
   readonly retry?: RetryPolicy | undefined
 }
 
-/** What a push has sent while it was being packed. */
-export interface Sent {
-  /** They count as sent, not as skipped. */
+/** Content that was sent while the image was being packed. */
+export interface SentEarly {
   readonly bytes: number
-  /** Digests of what the registry has. */
+  /** Digests that the registry has. */
   readonly there: ReadonlySet<string>
 }
 
 export interface PushOptions {
-  /** What was sent before, in this very push. */
-  readonly sent: Sent | undefined
+  readonly sent: SentEarly | undefined
   readonly store: ContentStore
   readonly format: PushFormat | undefined
-  /** Nobody else packs anything: what was made for this push alone may go. */
+  /** Whether no other capture is packing. Content that only this push needed may then be deleted. */
   isAlone(): Promise<boolean>
   readonly signal: AbortSignal
   progress(progress: CaptureProgress): void
-  /** Throws when it is no longer desired: asked before anything becomes visible. */
+  /** Called before the image becomes visible. Throws if the push is no longer desired. */
   confirm(): Promise<void>
 }
 
-/** Returns the digest of the manifest in the registry. */
+/** Returns the digest that the image has in the registry. */
 export async function push(content: string, target: PushTarget, options: PushOptions): Promise<string> {
   const { store, sent, signal, progress } = options
-  let far: CaptureProgress = { percent: 0, bytes: 0 }
-  using place = openTarget(target, {
-    onWaiting: (waiting) => progress({ ...far, ...(waiting && { waiting }) }),
+  let current: CaptureProgress = { percent: 0, bytes: 0 }
+  using opened = openTarget(target, {
+    onWaiting: (waiting) => progress({ ...current, ...(waiting && { waiting }) }),
   })
-  const { annotations } = place
+  const { annotations } = opened
   await using source =
     options.format === 'tart'
       ? sourceForTart(options, annotations)
-      : { target: imageSource(store, annotations), ...nothingMade }
+      : { target: imageSource(store, annotations), [Symbol.asyncDispose]: async () => undefined }
   const { digest } = await copy(
     { target: source.target, reference: content },
-    { target: place.repository, reference: place.tag },
+    { target: opened.repository, reference: opened.tag },
     {
       signal,
       there: sent?.there,
       beforeFinish: options.confirm,
       onProgress: ({ bytesTotal, bytesDone, bytesSkipped }) => {
-        far = {
+        current = {
           percent: bytesTotal === 0 ? 0 : Math.min(99, (100 * bytesDone) / bytesTotal),
           bytes: bytesDone,
           phase: 'sending',
           bytesTotal,
           bytesSkipped: Math.max(0, bytesSkipped - (sent?.bytes ?? 0)),
         }
-        progress(far)
+        progress(current)
       },
     },
   )
   return digest
 }
 
-const nothingMade: AsyncDisposable = { [Symbol.asyncDispose]: async () => undefined }
-
-/** Its layers have to be made before they can be sent: they take room until the push is over. */
+/** Makes the layers of tart's format before they are sent, and deletes them afterwards. */
 function sourceForTart(
   { store, isAlone, signal, progress }: PushOptions,
   annotations: Annotations,
@@ -104,18 +99,19 @@ function sourceForTart(
   }
 }
 
-interface HeadStart {
+interface EarlySending {
+  /** Wraps the store so that content that is put into it is also sent. */
   through(store: ContentStore): ContentStore
-  /** Until what was passed on is sent. Never fails: the push that follows sends what is missing. */
+  /** Resolves when that content is sent. Never fails: the push sends the rest. */
   end(): Promise<void>
-  sent(): Sent
+  sent(): SentEarly
   waiting(): RetryNotice | undefined
 }
 
-/** Sends chunks while others are still being packed. `changed`: it begins to wait, or goes on. */
-export function startSending(target: PushTarget, signal: AbortSignal, changed: () => void): HeadStart {
+/** Sends chunks while others are packed. `changed` is called when the registry stops or starts to respond. */
+export function startSending(target: PushTarget, signal: AbortSignal, changed: () => void): EarlySending {
   let waits: RetryNotice | undefined
-  const place = openTarget(target, {
+  const opened = openTarget(target, {
     onWaiting(waiting) {
       waits = waiting
       changed()
@@ -130,12 +126,12 @@ export function startSending(target: PushTarget, signal: AbortSignal, changed: (
     sent: () => ({ bytes: sentBytes, there: forwarding?.there ?? new Set() }),
     waiting: () => waits,
     through(store) {
-      forwarding = forwardTo(place.repository, store, { signal, onSent })
+      forwarding = forwardTo(opened.repository, store, { signal, onSent })
       return forwarding.store
     },
     async end() {
       await forwarding?.idle()
-      place[Symbol.dispose]()
+      opened[Symbol.dispose]()
     },
   }
 }
@@ -159,7 +155,7 @@ function openTarget(
   }
 }
 
-/** By the name that people gave, and the digest that it stood for. */
+/** The name that users gave, with the digest that it had. */
 function sourceOf({ pinned, name }: NonNullable<PushTarget['from']>): ImageReference | undefined {
   const [exact, named] = [pinned, name].map((text) => parseImageReference(text, 'pull'))
   if (!exact?.ok) return undefined

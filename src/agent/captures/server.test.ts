@@ -1,10 +1,10 @@
-// What the server is told of captures, when it does not answer.
+// Calls of captures to a server that does not respond.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { isRetriable } from '../link/connection.ts'
 import { captureServer } from './server.ts'
 
-it('a chunk that takes more than ten minutes is to be sent again, by another address', async (test) => {
+it('a chunk that takes more than ten minutes can be retried, with another address', async (test) => {
   test.mock.timers.enable({ apis: ['setTimeout'] })
   let turns = 0
   const server = captureServer({

@@ -1,5 +1,4 @@
-// What captures say to the server, over the connections that are for large content.
-
+// The calls that captures make to the server, over the connections for content.
 import {
   findMissingBlobs,
   finishCapture,
@@ -13,30 +12,28 @@ import type { RetryNotice } from '../../oci/registry/waiting.ts'
 import { type AgentConnection, isRetriable } from '../link/connection.ts'
 import type { Receiver } from './deliver.ts'
 
-/** How far a capture is. */
 export interface CaptureProgress {
   readonly percent: number
   readonly bytes: number
-  /** What is being done, or waited for. */
   readonly phase?: string
-  /** push only. */
+  /** Pushes only, as are the next two. */
   readonly bytesTotal?: number
   readonly bytesSkipped?: number
-  /** push only: the registry does not answer. */
+  /** Set while the registry does not respond. */
   readonly waiting?: RetryNotice
 }
 
 export interface CaptureServer extends Omit<Receiver, 'finish'> {
   finish(id: string, content: string, signal: AbortSignal): Promise<readonly string[]>
-  /** `problem`: it failed for good. */
+  /** With a `problem`, the capture has failed. */
   report(id: string, state: CaptureProgress & { problem?: string }, signal: AbortSignal): Promise<void>
-  /** How the registry of a push is reached, and as whom. */
+  /** The address and credentials of a push's registry. */
   login(id: string, signal: AbortSignal): Promise<RegistryLogin>
 }
 
-/** A server looks at every chunk of a large image before it answers. */
+/** The server checks every chunk of a large image before it responds. */
 const timeoutMs = 120_000
-/** A chunk is small; a connection that takes longer is dead, or as good as that. */
+/** For one chunk, which is small. */
 const putTimeoutMs = 10 * 60_000
 
 export function captureServer(content: AgentConnection): CaptureServer {

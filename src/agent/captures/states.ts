@@ -1,40 +1,41 @@
-// How far each capture of this node is, a small file each: what must be known after a kill -9 is written before the step
-// that relies on it.
+// The states of this node's captures, in a small file each. A state is written before the step that relies on it.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Architecture } from '../../api/architecture.ts'
 import type { DesiredCapture } from '../../api/nodes/captures.ts'
 import type { PushFormat } from '../../api/records.ts'
 import type { Capture, Handle } from '../../drivers/driver.ts'
+import { ifAbsent } from '../../images/content/temporary-files.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { DesiredImage } from '../images/images.ts'
 import type { CaptureProgress } from './server.ts'
 
-interface Known {
+interface CommonState {
   readonly version: 1
   readonly id: string
   readonly kind: DesiredCapture['kind']
   readonly handle: Handle
   readonly architecture: Architecture
-  /** What the disk of the VM was made from. */
+  /** The image that the VM's disk was made from. */
   readonly image: DesiredImage
-  /** push: where to. */
   readonly reference?: string
   readonly format?: PushFormat
   readonly createdAt?: string
 }
 
-/** frozen: to be packed. packed: to be delivered. pushed: in the registry, still to be reported to the server. failed: so it is. */
+/** What comes next: frozen is packed, packed is delivered or pushed, pushed and failed are reported to the server. */
 export type CaptureState =
-  | (Known & { readonly phase: 'frozen'; readonly capture: Capture })
-  | (Known & { readonly phase: 'packed'; readonly content: string })
-  | (Known & {
+  | (CommonState & { readonly phase: 'frozen'; readonly capture: Capture })
+  | (CommonState & { readonly phase: 'packed'; readonly content: string })
+  | (CommonState & {
       readonly phase: 'pushed'
       readonly content: string
       readonly digest: string
       readonly told: CaptureProgress
     })
-  | (Known & { readonly phase: 'failed'; readonly problem: string })
+  | (CommonState & { readonly phase: 'failed'; readonly problem: string })
+
+export type StateIn<P extends CaptureState['phase']> = Extract<CaptureState, { phase: P }>
 
 export interface CaptureStates {
   list(): Promise<readonly CaptureState[]>
@@ -42,7 +43,7 @@ export interface CaptureStates {
   remove(id: string): Promise<void>
 }
 
-/** ids become names of files. */
+/** Ids are used as file names. */
 const isSafe = (id: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/.test(id)
 
 export function openCaptureStates(folder: string): CaptureStates {
@@ -52,11 +53,8 @@ export function openCaptureStates(folder: string): CaptureStates {
   }
   return {
     async list() {
-      const names = await fs.readdir(folder).catch((error: NodeJS.ErrnoException) => {
-        if (error.code === 'ENOENT') return []
-        throw error
-      })
-      // A kill in the middle of a write leaves its beginning.
+      const names = await fs.readdir(folder).catch(ifAbsent<string[]>([]))
+      // Left by a process that was killed during a write.
       for (const name of names) if (name.endsWith('.tmp')) await fs.rm(path.join(folder, name), { force: true })
       const texts = names
         .filter((name) => name.endsWith('.json'))
@@ -71,7 +69,7 @@ export function openCaptureStates(folder: string): CaptureStates {
   }
 }
 
-/** One that cannot be read is made again: captures are known by their id to the driver, too. */
+/** Undefined if unreadable: the capture is then frozen again, and the driver recognizes its id. */
 function parse(text: string | undefined): CaptureState | undefined {
   try {
     const state = JSON.parse(text ?? '') as CaptureState

@@ -40,13 +40,12 @@ export type BootOrder = (
 
 interface FetchOptions {
   readonly signal: AbortSignal
-  waits(reason: string): void
+  onWait(reason: string): void
   opened(disk: OpenedDisk): Promise<void>
   readonly memoryFirst: boolean
 }
 
 export interface ArrivalOptions {
-  /** The image folder. */
   readonly folder: string
   readonly socket: string
   /** Resolves when the copy is complete. */
@@ -177,7 +176,7 @@ export class Arrival {
       fetch(this.#provider, {
         signal,
         memoryFirst: memoryFirst && !this.#served,
-        waits: (reason) => this.#setProblem(reason),
+        onWait: (reason) => this.#setProblem(reason),
         opened: async (disk) => {
           progressed()
           this.#setProblem(undefined)
@@ -280,9 +279,9 @@ export class Arrival {
   }
 
   #tick(): void {
-    const { hasMoved, isWorthReporting } = this.#meter.sample(this.#progress)
-    if (hasMoved) this.#problem = undefined
-    if (isWorthReporting) this.#notify()
+    if (!this.#meter.sample(this.#progress)) return
+    this.#problem = undefined
+    this.#notify()
   }
 
   #notify(): void {
@@ -290,31 +289,27 @@ export class Arrival {
   }
 }
 
-/** The rate is that of the bytes that came within this time. */
-const rateMs = 5_000
 /** Each report of progress is a write to the server's database. */
 const percentStep = 5
 const reportEveryMs = 5_000
 
 class ProgressMeter {
-  readonly #samples: { readonly atMs: number; readonly bytes: number }[] = []
-  #reportedStep = -1
-  #reportedAtMs = 0
+  #reported = { atMs: performance.now(), bytes: 0, step: -1 }
+  #bytesPerSecond = 0
 
+  /** The rate since the report before the last. */
   get bytesPerSecond(): number {
-    const [first, last] = [this.#samples[0], this.#samples.at(-1)]
-    if (!first || !last || last.atMs === first.atMs) return 0
-    return Math.max(0, Math.round((1_000 * (last.bytes - first.bytes)) / (last.atMs - first.atMs)))
+    return this.#bytesPerSecond
   }
 
-  sample({ bytes, of }: Progress): { readonly hasMoved: boolean; readonly isWorthReporting: boolean } {
-    const atMs = performance.now()
-    const hasMoved = this.#samples.at(-1)?.bytes !== bytes
-    this.#samples.push({ atMs, bytes })
-    while (atMs - (this.#samples[0]?.atMs ?? atMs) > rateMs) this.#samples.shift()
+  /** Whether there is progress to report. */
+  sample({ bytes, of }: Progress): boolean {
+    const { atMs, bytes: before, step: lastStep } = this.#reported
     const step = Math.floor((100 * bytes) / Math.max(1, of) / percentStep)
-    const isWorthReporting = hasMoved && (step !== this.#reportedStep || atMs - this.#reportedAtMs >= reportEveryMs)
-    if (isWorthReporting) [this.#reportedStep, this.#reportedAtMs] = [step, atMs]
-    return { hasMoved, isWorthReporting }
+    const nowMs = performance.now()
+    if (step === lastStep && nowMs - atMs < reportEveryMs) return false
+    this.#reported = { atMs: nowMs, bytes, step }
+    this.#bytesPerSecond = Math.max(0, Math.round((1_000 * (bytes - before)) / (nowMs - atMs)))
+    return bytes !== before
   }
 }

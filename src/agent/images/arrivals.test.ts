@@ -1,5 +1,5 @@
-// Who gets what of an image that is on its way: its disk on a socket at once, its memory where that came first, and all of it
-// where somebody needs memory that comes last.
+// Images that VMs run on while they are fetched: the disk on a socket, with the memory if it was fetched first, or the complete copy
+// for a VM that needs memory that is fetched last.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import net from 'node:net'
@@ -37,7 +37,7 @@ async function arrange(t: { after(work: () => Promise<void>): void }) {
     async fetch(_, { memoryFirst, opened, signal: cut }) {
       cut.addEventListener('abort', () => fetched.reject(cut.reason))
       asked.push(memoryFirst)
-      // Stands for a fill that has nothing yet.
+      // A fill that has no content yet.
       const ready = (): Promise<boolean> => came.promise.then(() => false)
       const progress = { bytes: 1, of: 4 }
       const fill = { expectReaders() {}, forgetReaders() {}, has: () => false, ready, progress } as never
@@ -64,18 +64,18 @@ async function arrange(t: { after(work: () => Promise<void>): void }) {
 const isOver = (work: Promise<void>): Promise<boolean> =>
   Promise.race([work.then(() => true), new Promise<boolean>((resolve) => setTimeout(resolve, 20, false))])
 
-describe('an image on its way', () => {
-  it('an image on its way gives its memory first to a VM that goes on from it', async (t) => {
+describe('an arriving image', () => {
+  it('an arriving image has its memory first for a VM that resumes from it', async (t) => {
     const { begin, asked, file } = await arrange(t)
     const image = await begin('warm', false)
     assert.deepEqual(asked, [true])
     assert.ok(image.socket)
     assert.equal(await fs.readFile(image.memory?.file ?? '', 'utf8'), 'memory')
-    // Where it lay it will not stay.
+    // The memory is linked, because its folder is temporary.
     assert.notEqual(image.memory?.file, file('memory'))
   })
 
-  it('an image on its way is quiet while no read waits for it', async (t) => {
+  it('an arriving image is idle while no read waits for it', async (t) => {
     const { arrivals, begin, came } = await arrange(t)
     const { socket = '' } = await begin('cold', true)
     await arrivals.idle('cold', signal)
@@ -91,7 +91,7 @@ describe('an image on its way', () => {
     await quiet
   })
 
-  it('an image on its way is fetched once for two VMs that begin at once, and both are served until they leave', async (t) => {
+  it('an arriving image is fetched once for two VMs, and both are served until they leave', async (t) => {
     const { arrivals, begin, asked, fetched } = await arrange(t)
     await Promise.all([begin('one', true), begin('two', true)])
     assert.deepEqual(asked, [false])
@@ -102,7 +102,7 @@ describe('an image on its way', () => {
     await assert.rejects(fetched.promise, /no longer used/)
   })
 
-  it('an image on its way that a cold VM runs on is waited for by one that needs its memory', async (t) => {
+  it('an arriving image on which a cold VM runs is awaited by a VM that needs its memory', async (t) => {
     const { arrivals, begin, asked, told, whole, fetched } = await arrange(t)
     const cold = await begin('cold', true)
     assert.deepEqual([asked, cold.memory], [[false], undefined])

@@ -1,6 +1,6 @@
 // Images that VMs run on while they are fetched ("lazy" start): each is served on a socket from the fetch in progress.
 //
-// What is concurrent. One Arrival per image, however many VMs use it; its fetch is shared with everybody who needs the image
+// What is concurrent. One Arrival per image, however many VMs use it; its fetch is shared with all that need the image
 // (single-flight.ts). Reads of guests, the fetch and the retries of a failed fetch run side by side.
 //
 // What may die when. A failed fetch is retried as long as a VM runs on the image, and reads wait for the next try. An agent

@@ -140,7 +140,7 @@ export class Pins {
     await this.#options.images.ensure(pin.image, {
       signal: AbortSignal.any([signal, stalled.signal]),
       progress: (_, percent) => this.#showProgress(pin, percent),
-      waits: (reason) => stalled.abort(new Error(`image ${pin.image.name} could not be fetched: ${reason}`)),
+      onWait: (reason) => stalled.abort(new Error(`image ${pin.image.name} could not be fetched: ${reason}`)),
     })
   }
 

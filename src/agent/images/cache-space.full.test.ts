@@ -1,4 +1,4 @@
-// The quota of a node: what goes, what never does, also under races and kills.
+// The quota of a node: which copies are evicted and which never are, also with races and kills.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -22,7 +22,7 @@ const server = await openContentFolder(path.join(root, 'server'))
 const signal = new AbortController().signal
 const mib = 2 ** 20
 
-/** Images that share nothing, a MiB each as a disk and again as chunks, in a disk with a hole. */
+/** Images without common chunks. Each takes a MiB as a disk and another as chunks, and has a hole. */
 async function upload(name: string, bytes = mib): Promise<{ name: string; content: string; disk: Buffer }> {
   const disk = Buffer.concat([randomBytes(bytes), Buffer.alloc(3 * bytes)])
   const file = path.join(root, name)
@@ -59,7 +59,7 @@ const folders = (...images: Uploaded[]): string[] => images.map(folderOf).toSort
 const isWhole = async (at: string, image: Uploaded): Promise<boolean> =>
   (await fs.readFile(path.join(at, folderOf(image), 'disk.raw'))).equals(image.disk)
 
-/** A VM that was deployed, as its record says. */
+/** The record of a deployed VM. */
 async function deploy(folder: string, uid: string, base: string): Promise<void> {
   const handles = openHandles(folder, 'test', 'synced')
   const desired = { image: { name: 'renamed', content: `sha256:${'0'.repeat(64)}` } } as VmHandleRecord['desired']
@@ -75,7 +75,7 @@ async function deploy(folder: string, uid: string, base: string): Promise<void> 
 }
 
 describe('copies of images on a node', () => {
-  it('copies of images on a node make room for each other, chunks first, then those used longest ago, and are counted as they are', async () => {
+  it('copies of images on a node are evicted for others, chunks first, then the least recently used, and sizes are exact', async () => {
     const { imageFolder, images, use, there } = await node(5)
     await use(a)
     await use(b)
@@ -97,7 +97,7 @@ describe('copies of images on a node', () => {
     assert.ok((small.images.space()?.usedBytes ?? 0) <= 2.5 * mib)
   })
 
-  it('copies of images on a node stay while VMs stand on them, running or not, or while they are pinned; then nothing goes in vain', async () => {
+  it('copies of images on a node stay while VMs use them or while they are pinned, and nothing is evicted if that does not suffice', async () => {
     const { folder, imageFolder, images, use, there } = await node(2.5)
     await use(a)
     await use(b)
@@ -125,7 +125,7 @@ describe('copies of images on a node', () => {
     assert.deepEqual(await there(), folders(c))
   })
 
-  it('copies of images on a node leave chunks that no manifest names alone while they are new, and while somebody packs', async () => {
+  it('chunks on a node that no manifest names are not evicted while they are new or while a capture is packed', async () => {
     const { images, use } = await node(4.5)
     const store = await images.store()
     const { digest = '' } = (await store?.put(randomBytes(mib))) ?? {}
@@ -144,7 +144,7 @@ describe('copies of images on a node', () => {
     assert.equal(await store?.has(digest), false)
   })
 
-  it('copies of images on a node do not go while a record of a VM cannot be read', async () => {
+  it('copies of images on a node are not evicted while the record of a VM is unreadable', async () => {
     const { folder, images, use, there } = await node(100)
     await use(a)
     await fs.mkdir(path.join(folder, 'vms', 'odd'), { recursive: true })
@@ -153,7 +153,7 @@ describe('copies of images on a node', () => {
     assert.deepEqual(await there(), folders(a))
   })
 
-  it('copies of images on a node that are dropped while they are deployed are there for the VM, however the two meet', async () => {
+  it('copies of images on a node that are dropped while a VM is deployed exist for the VM, whichever comes first', async () => {
     const { imageFolder, images, opened } = await node(100)
     const a = await upload('small', 65_536)
     for (let tries = 0; tries < 40; tries++) {
@@ -161,7 +161,7 @@ describe('copies of images on a node', () => {
       await using held = new AsyncDisposableStack()
       if (tries % 3 === 0) await dropping
       const { disk } = await images.ensure(wanted(a), { signal, progress: () => undefined, held })
-      // As a driver does, a while later: until the lease ends the file is there.
+      // A driver opens the file later. It exists until the lease ends.
       const again = images.drop(a.content)
       await fs.access(disk)
       await Promise.all([dropping, again])
@@ -182,7 +182,7 @@ describe('eviction that is killed', { concurrency: 2 }, () => {
     for (const child of children) child.kill('SIGKILL')
   })
   for (const point of ['agent.evict.rename', 'agent.evict.delete', 'agent.evict.chunk'])
-    it(`an eviction that is killed at ${point} leaves whole copies only, and what it left is cleared away`, async () => {
+    it(`an eviction that is killed at ${point} leaves complete copies only, and its leftovers are removed`, async () => {
       const { folder, imageFolder, use } = await node(5)
       await use(a)
       await use(b)

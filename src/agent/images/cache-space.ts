@@ -17,7 +17,6 @@ interface Need {
   /** For messages: `image x`. */
   readonly title: string
   readonly diskBytes: number
-  /** The size of the chunks that the store lacks. */
   readonly chunkBytes: number
 }
 

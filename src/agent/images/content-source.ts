@@ -55,7 +55,7 @@ export interface SourceOptions {
   /** Do not store the content, for lack of space. */
   readonly isPassedOn?: boolean
   /** Called with the reason while the server asks to try later. With it, such refusals are retried for most of an hour. */
-  readonly waits?: ((reason: string) => void) | undefined
+  readonly onWait?: ((reason: string) => void) | undefined
   /** Tests only. */
   readonly retry?: RetryPolicy | undefined
   readonly maxRefusals?: number
@@ -126,7 +126,7 @@ export function fetchedContent(options: SourceOptions): ContentSource {
           throw new Error(`content is lost (no server has ${digest}); delete the image and upload it again`, {
             cause: error,
           })
-        if (options.waits && error instanceof ApiError && error.code === 503 && ++refusals <= maxRefusals) progressed()
+        if (options.onWait && error instanceof ApiError && error.code === 503 && ++refusals <= maxRefusals) progressed()
         throw error
       }
     }
@@ -135,7 +135,7 @@ export function fetchedContent(options: SourceOptions): ContentSource {
       signal,
       isRetriable: mayPass,
       onWait: ({ error, attempt }) => {
-        if (Math.max(attempt, refusals) > quietFailures) options.waits?.(problemOf(error))
+        if (Math.max(attempt, refusals) > quietFailures) options.onWait?.(problemOf(error))
       },
     })
   }
@@ -163,7 +163,6 @@ const mayPass = (error: unknown): boolean =>
   error instanceof WrongContentError ||
   error instanceof Silence
 
-/** Missing or damaged content is fetched. */
 function ifUnusable(error: unknown): undefined {
   if (!(error instanceof NoContentError || error instanceof WrongContentError)) throw error
 }

@@ -1,4 +1,4 @@
-// Images by content: fetched once, whole or not there, from where a fetch was cut off, and never from damaged bytes.
+// Images by content: fetched once, complete or absent, continued after an interruption, and never made from damaged bytes.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -16,7 +16,7 @@ import { packDisk } from '../../images/pack/chunks.ts'
 import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
 import { silentLog } from '../../platform/log.ts'
 import type { RetryPolicy } from '../../platform/retry.ts'
-import { createPacker } from '../captures/pack.ts'
+import { Packer } from '../captures/pack.ts'
 import { fetchedContent, type OpenBlob } from './content-source.ts'
 import { openImages } from './images.ts'
 
@@ -25,7 +25,7 @@ after(() => fs.rm(root, { recursive: true, force: true }))
 const server = await openContentFolder(path.join(root, 'server'))
 const never = new AbortController().signal
 
-/** Three chunks of a disk that ends inside the last one. */
+/** A disk of three chunks that ends inside the last one. */
 const disk = randomBytes(2 * chunkBytes + 70 * 512)
 await fs.writeFile(path.join(root, 'disk'), disk)
 await fs.writeFile(path.join(root, 'kernel'), 'a kernel '.repeat(20_000))
@@ -37,7 +37,7 @@ const content = await put({ kind: 'firmware', firmware: 'uefi' })
 const withKernel = await put({ kind: 'kernel', kernel, commandLine: 'quiet' })
 const chunks = layers.flatMap((layer) => layer.chunks.map(({ digest }) => digest))
 
-/** A node whose server does as `open` says. */
+/** A node whose server responds as `open` does. */
 async function node(open: OpenBlob = async (digest) => server.open(digest), kept?: string) {
   const folder = kept ?? (await fs.mkdtemp(path.join(root, 'node-')))
   const opened: string[] = []
@@ -59,7 +59,7 @@ const beside = (disk: string): string => path.join(path.dirname(disk), 'image.js
 const unfinished = async (folder: string) => (await fs.readdir(folder)).filter((name) => name.startsWith('.'))
 
 describe('image by content', () => {
-  it('an image by content is what its manifest says, byte for byte, and is known after a restart', async () => {
+  it("an image by content equals its manifest's disk, and is known after a restart", async () => {
     const { folder, images, opened, reopen } = await node()
     const told: [string, number?][] = []
     const made = await images.ensure(image, options(never, told))
@@ -78,7 +78,7 @@ describe('image by content', () => {
     assert.deepEqual([again.names(), await unfinished(folder)], [['own', 'copy'], []])
   })
 
-  it('an image by content has its kernel beside it, and takes chunks that another image has brought', async () => {
+  it('an image by content has its kernel in its folder, and reuses chunks of another image', async () => {
     const { folder, images, opened } = await node()
     await images.ensure(image, options())
     const { boot } = await images.ensure({ name: 'kernel', content: withKernel }, options())
@@ -88,7 +88,7 @@ describe('image by content', () => {
     assert.equal(opened.length, 1 + chunks.length + 1 + kernel.chunks.length)
   })
 
-  it('an image by content is fetched once for all that wait, also by other agents of the process', async () => {
+  it('an image by content is fetched once for all callers, also those of other agents in the process', async () => {
     const one = await node()
     const other = await node(undefined, one.folder)
     const all = [one, one, other].map(({ images }) => images.ensure(image, options()))
@@ -96,7 +96,7 @@ describe('image by content', () => {
     assert.equal(one.opened.length + other.opened.length, 1 + chunks.length)
   })
 
-  it('an image by content is not made of damaged chunks: they are fetched again', async () => {
+  it('an image by content is not made from damaged chunks: they are fetched again', async () => {
     let damaged = 0
     const { images, opened } = await node(async function open(digest) {
       if (digest !== chunks[1] || damaged++ > 0) return server.open(digest)
@@ -110,7 +110,7 @@ describe('image by content', () => {
     assert.equal(opened.filter((digest) => digest === chunks[1]).length, 2)
   })
 
-  it('an image by content does not trust what lies damaged on the node', async () => {
+  it('an image by content is not made from damaged content on the node', async () => {
     const { folder, images, opened, reopen } = await node()
     const { disk } = await images.ensure(image, options())
     const hex = (chunks[0] ?? '').slice('sha256:'.length)
@@ -120,7 +120,7 @@ describe('image by content', () => {
     assert.deepEqual(opened.slice(1 + chunks.length), [chunks[0]])
   })
 
-  it('an image by content is made again where its folder is damaged, which keeps no agent from starting', async () => {
+  it('an image by content is made again if its folder is damaged, and agents start with a damaged folder', async () => {
     const { images, opened, reopen } = await node()
     const { disk } = await images.ensure(image, options())
     const damages = [() => fs.rm(disk), () => fs.truncate(disk, 512), () => fs.writeFile(beside(disk), 'null')]
@@ -133,7 +133,7 @@ describe('image by content', () => {
     assert.equal(opened.length, 1 + chunks.length)
   })
 
-  it('an image by content goes on where it was cut off, and says what is wrong until then', async () => {
+  it('an image by content continues after an interruption, and reports the problem until then', async () => {
     const last = chunks.at(-1)
     let isGone = true
     const { folder, images, opened } = await node(async (digest) => {
@@ -150,7 +150,7 @@ describe('image by content', () => {
     assert.deepEqual(opened.slice(before), [last])
   })
 
-  it('an image by content is waited for while a server is away that may have it, and says which', async () => {
+  it('an image by content is retried while a server that may have it is away, and names that server', async () => {
     const away = 'the server 10.0.0.9:8443 may have it and cannot be reached; start it again'
     let refusals = 0
     const retry = { attempts: 2, firstDelayMs: 1, maxDelayMs: 1 }
@@ -161,8 +161,8 @@ describe('image by content', () => {
     const images = await reopen(retry)
     const told: [string, number?][] = []
     const left = new AbortController()
-    const waits = (reason: string): void => left.abort(new Error(reason))
-    const pinned = images.ensure(image, { ...options(left.signal), waits })
+    const onWait = (reason: string): void => left.abort(new Error(reason))
+    const pinned = images.ensure(image, { ...options(left.signal), onWait })
     const deployed = images.ensure(image, options(never, told))
     await assert.rejects(pinned, { message: away })
     assert.ok(await isDisk((await deployed).disk))
@@ -171,7 +171,7 @@ describe('image by content', () => {
     assert.deepEqual(told.at(-1), ['fetching the image', 100])
   })
 
-  it('an image by content is not waited for any more once the server says that it is lost', async () => {
+  it('an image by content is no longer retried once the server reports it as lost', async () => {
     let refusals = 0
     const { reopen } = await node(async (digest) => {
       if (digest !== chunks[1]) return server.open(digest)
@@ -185,7 +185,7 @@ describe('image by content', () => {
     assert.equal(refusals, 3)
   })
 
-  it('an image by content goes on where its agent was killed', async () => {
+  it('an image by content continues where its agent was killed', async () => {
     const { folder, images, opened } = await node()
     const code = `
       import { openImages } from ${JSON.stringify(path.join(import.meta.dirname, 'images.ts'))}
@@ -207,7 +207,7 @@ describe('image by content', () => {
     assert.deepEqual(await unfinished(folder), [])
   })
 
-  it('an image by content is given up when nobody waits, and begun anew by whoever comes then', async () => {
+  it('an image by content is canceled with its last caller, and started again for the next one', async () => {
     const started = Promise.withResolvers<AbortSignal>()
     let isStuck = true
     const { folder, images } = await node(async (digest, signal) => {
@@ -239,7 +239,7 @@ describe('image by content', () => {
     assert.deepEqual((await fs.readdir(folder)).filter((name) => name.startsWith('sha256-')).length, 1)
   })
 
-  it('an image by content is refused where its digest is none', async () => {
+  it('an image by content is refused if its digest is invalid', async () => {
     const { images, opened } = await node()
     for (const wrong of ['', '../../etc', 'sha256:../x', `sha512:${'0'.repeat(64)}`])
       await assert.rejects(images.ensure({ name: 'x', content: wrong }, options()), /is not a digest/)
@@ -248,7 +248,7 @@ describe('image by content', () => {
 })
 
 describe('ISO by content', () => {
-  it('an ISO by content is a file, and not one of the images of the node', async () => {
+  it('an ISO by content is a file, and is not listed as an image of the node', async () => {
     const { images, reopen } = await node()
     const told: [string, number?][] = []
     assert.ok(await isDisk(await images.ensureIso({ name: 'disc.iso', content }, options(never, told))))
@@ -261,7 +261,7 @@ describe('content from the server', () => {
   const retry = { attempts: 2, firstDelayMs: 1, maxDelayMs: 1 }
   const fresh = async () => openContentFolder(await fs.mkdtemp(path.join(root, 'store-')))
 
-  it('content from the server that does not come is asked for again, and then given up', async () => {
+  it('content from the server that does not arrive is requested again, and then fails', async () => {
     let asked = 0
     const open: OpenBlob = async (_, signal) => {
       asked++
@@ -273,7 +273,7 @@ describe('content from the server', () => {
     assert.equal(asked, 2)
   })
 
-  it('content from the server that is longer than declared is not taken in', async () => {
+  it('content from the server that is longer than declared is refused', async () => {
     let taken = 0
     const open: OpenBlob = async () =>
       (async function* () {
@@ -290,7 +290,7 @@ describe('content from the server', () => {
     await assert.rejects(readManifest(source, content), /more than/)
   })
 
-  it('content from the server that is refused for now is asked for as often as anything else, unless somebody gets the reason', async () => {
+  it('content from the server that is refused temporarily is retried longer only if the caller is told the reason', async () => {
     let asked = 0
     const open: OpenBlob = async () => {
       asked++
@@ -299,15 +299,15 @@ describe('content from the server', () => {
     const source = fetchedContent({ store: await fresh(), open, retry })
     await assert.rejects(source.read(content, 1_000_000), /not now/)
     assert.equal(asked, 2)
-    const patient = fetchedContent({ store: await fresh(), open, retry, maxRefusals: 5, waits: () => undefined })
+    const patient = fetchedContent({ store: await fresh(), open, retry, maxRefusals: 5, onWait: () => undefined })
     await assert.rejects(patient.read(content, 1_000), /not now/)
     assert.equal(asked, 2 + 5 + 1)
   })
 
-  it('content from the server is what a save sends that its node has evicted', async () => {
+  it('content that a node has evicted is read from the server for a save', async () => {
     const store = await fresh()
     const source = fetchedContent({ store, open: async (digest) => server.open(digest), retry })
-    const packer = createPacker(path.join(root, 'packed'), async () => ({ store, source }))
+    const packer = new Packer(path.join(root, 'packed'), async () => ({ store, source }))
     const sent = await packer.read(content, 1_000_000, never)
     assert.ok(sent.equals(await server.read(content, 1_000_000)))
   })

@@ -27,7 +27,6 @@ interface MakeContentOptions {
   readonly opened?: ((disk: OpenedDisk) => Promise<void>) | undefined
 }
 
-/** A copy that is being made. */
 export interface OpenedDisk {
   readonly fill: DiskFill
   /** The image has memory, which is fetched after the disk. */
@@ -70,53 +69,48 @@ function contentFolder(folder: string, digest: string): string {
 }
 
 export async function findContent(folder: string, digest: string): Promise<BaseImage | undefined> {
-  const inside = contentFolder(folder, digest)
-  const known = await readDescription(inside)
-  return known && imageOf(inside, known)
+  const copy = contentFolder(folder, digest)
+  const description = await readDescription(copy)
+  return description && imageOf(copy, description)
 }
 
 function imageOf(
-  inside: string,
+  copy: string,
   { digest, name = digest, virtualSizeBytes, memory, os, machine, boot }: Description,
 ): BaseImage {
   return {
     name,
     digest,
-    disk: path.join(inside, file.disk),
+    disk: path.join(copy, file.disk),
     format: 'raw',
     virtualSizeBytes,
-    boot: bootIn(inside, boot),
+    boot: bootIn(copy, boot),
     ...(os && { os }),
-    ...(memory && { memory: { file: path.join(inside, file.memory), description: memory } }),
-    ...(machine && { machine: machineIn(inside, machine) }),
+    ...(memory && { memory: { file: path.join(copy, file.memory), description: memory } }),
+    ...(machine && { machine: machineIn(copy, machine) }),
   }
 }
 
 /** The images in a folder, each by the name under which it was requested first. */
 export async function contentNames(folder: string): Promise<[name: string, digest: string][]> {
   const entries = await fs.readdir(folder).catch(ifAbsent<string[]>([]))
-  const found = entries.filter((entry) => folderPattern.test(entry)).map((entry) => path.join(folder, entry))
-  const known = await Promise.all(found.map(readDescription))
-  return known.flatMap((each) => (each?.name === undefined ? [] : [[each.name, each.digest]]))
+  const copies = entries.filter((entry) => folderPattern.test(entry)).map((entry) => path.join(folder, entry))
+  const descriptions = await Promise.all(copies.map(readDescription))
+  return descriptions.flatMap((each) => (each?.name === undefined ? [] : [[each.name, each.digest]]))
 }
 
 /**
  * Fetches an image into the store and onto a disk at the same time. Resolves when the disk is synced. The chunks are synced
- * afterwards (`lasting`, which never fails): one that a power cut damages is detected by its digest and fetched again.
+ * afterwards: one that a power cut damages is detected by its digest and fetched again.
  */
-export async function fillContent(
+export function fillContent(
   folder: string,
   digest: string,
   options: MakeContentOptions & SourceOptions,
-): Promise<{ readonly lasting: Promise<void> }> {
+): Promise<void> {
   const syncing = new Syncing({ isLater: true })
-  let lasting = Promise.resolve()
-  try {
-    await makeContent(folder, digest, fetchedContent({ ...options, syncing }), options)
-  } finally {
-    lasting = syncing.end().catch(() => undefined)
-  }
-  return { lasting }
+  const source = fetchedContent({ ...options, syncing })
+  return makeContent(folder, digest, source, options).finally(() => void syncing.end().catch(() => undefined))
 }
 
 /** If another process completes the same copy first, that one is kept. */
@@ -132,7 +126,7 @@ async function makeContent(
   const manifest = await readManifest(source, digest, signal)
   const { architecture, virtualSizeBytes, boot, os, layers, memory, machine } = manifest
   await using temporary = await makeTemporary(folder, path.basename(target))
-  const inside = (part: keyof typeof file): string => path.join(temporary.path, file[part])
+  const pathOf = (part: keyof typeof file): string => path.join(temporary.path, file[part])
 
   const attachments: ['kernel' | 'initrd' | 'memory' | 'machine' | 'nvram', Attachment][] = []
   if (boot.kind === 'kernel') attachments.push(['kernel', boot.kernel])
@@ -150,7 +144,7 @@ async function makeContent(
 
   const restore = async (all: typeof attachments): Promise<void> => {
     for (const [part, attachment] of all)
-      await restoreAttachment(attachment, source, inside(part), work(visibleBytes([attachment])))
+      await restoreAttachment(attachment, source, pathOf(part), work(visibleBytes([attachment])))
   }
   await restore(attachments)
   const description: Description = {
@@ -184,18 +178,17 @@ async function makeContent(
       image: { ...image, ...(here && memoryFirst && { memory: here }), disk },
     })
   }
-  await restoreDisk(manifest, source, inside('disk'), {
+  await restoreDisk(manifest, source, pathOf('disk'), {
     ...work(visibleBytes(layers)),
     onFill,
   })
   await restore(last)
-  await writeFileAtomically(inside('description'), `${JSON.stringify(description, undefined, 2)}\n`)
+  await writeFileAtomically(pathOf('description'), `${JSON.stringify(description, undefined, 2)}\n`)
   signal.throwIfAborted()
   // A damaged copy is replaced. VMs that use it have its files open and keep them.
   await temporary.become(target, { replace: (await findContent(folder, digest)) === undefined })
 }
 
-/** Progress in percent over parts that are restored in sequence. Reports each number once. */
 function progressOver(of: number, { signal, progress }: MakeContentOptions): (partBytes: number) => WorkOptions {
   let before = 0
   let reported = -1
@@ -219,28 +212,28 @@ function visibleBytes(layers: readonly Layer[]): number {
 }
 
 /** Undefined also if the copy is damaged. */
-async function readDescription(inside: string): Promise<Description | undefined> {
-  const text = await readFileIfPresent(path.join(inside, file.description))
+async function readDescription(copy: string): Promise<Description | undefined> {
+  const text = await readFileIfPresent(path.join(copy, file.description))
   if (text === undefined) return undefined
   try {
-    const known = JSON.parse(text) as Description
-    const { size } = await fs.stat(path.join(inside, file.disk))
-    return size === known.virtualSizeBytes ? known : undefined
+    const description = JSON.parse(text) as Description
+    const { size } = await fs.stat(path.join(copy, file.disk))
+    return size === description.virtualSizeBytes ? description : undefined
   } catch {
     return undefined
   }
 }
 
-const bootIn = (inside: string, boot: Boot): Boot =>
+const bootIn = (copy: string, boot: Boot): Boot =>
   boot.kind === 'firmware'
     ? boot
     : {
         ...boot,
-        kernel: path.join(inside, boot.kernel),
-        ...(boot.initrd !== undefined && { initrd: path.join(inside, boot.initrd) }),
+        kernel: path.join(copy, boot.kernel),
+        ...(boot.initrd !== undefined && { initrd: path.join(copy, boot.initrd) }),
       }
 
-const machineIn = (inside: string, { config, nvram }: MachineFiles): MachineFiles => ({
-  config: path.join(inside, config),
-  ...(nvram !== undefined && { nvram: path.join(inside, nvram) }),
+const machineIn = (copy: string, { config, nvram }: MachineFiles): MachineFiles => ({
+  config: path.join(copy, config),
+  ...(nvram !== undefined && { nvram: path.join(copy, nvram) }),
 })

@@ -1,4 +1,4 @@
-// Images are built once, for all who wait, and no longer than somebody waits.
+// Images are built once for all callers, and builds end with their last caller.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
@@ -28,7 +28,7 @@ after(() => fs.rm(root, { recursive: true, force: true }))
 let folders = 0
 const noBlobs = async () => assert.fail('nothing is fetched')
 
-/** A recipe whose builds end when the test says so. */
+/** A recipe whose builds the test completes. */
 function kitchen() {
   const started = Promise.withResolvers<MakeOptions>()
   const finished = Promise.withResolvers<void>()
@@ -51,13 +51,13 @@ function kitchen() {
   return { recipe, started: started.promise, finished, open, builds: () => builds }
 }
 
-describe('images that are to be kept', () => {
-  it('images that are to be kept and cannot be had for now do not keep others from being fetched, and say why', async () => {
+describe('pinned images', () => {
+  it('pinned images that cannot be fetched for now do not delay others, and report the reason', async () => {
     const ready = Promise.withResolvers<void>()
-    const ensure: Images['ensure'] = async ({ name }, { signal, waits }) => {
+    const ensure: Images['ensure'] = async ({ name }, { signal, onWait }) => {
       if (name === 'third') return image
       const left = once(signal, 'abort')
-      waits?.('a server has to come back')
+      onWait?.('a server has to come back')
       await left
       throw signal.reason
     }
@@ -76,7 +76,7 @@ describe('images that are to be kept', () => {
     await pins.stop()
   })
 
-  it('images that are to be kept on a full disk are kept when it has space again, which it has by what is to go', async () => {
+  it('pinned images on a full disk are fetched when dropped copies have freed space', async () => {
     const copies = new Set(['large'])
     const kept: string[][] = []
     const ready = Promise.withResolvers<void>()
@@ -99,7 +99,7 @@ describe('images that are to be kept', () => {
     await pins.stop()
   })
 
-  it('images that are to be kept and cannot be written down keep neither what is desired next nor the end of the agent waiting', async () => {
+  it('pinned images that cannot be written delay neither the next desired state nor the end of the agent', async () => {
     const ready = Promise.withResolvers<void>()
     const pin: Images['pin'] = async (keys) => {
       if (keys.includes('first')) throw new Error('ENOSPC: no space left on device')
@@ -123,7 +123,7 @@ describe('images that are to be kept', () => {
 })
 
 describe('images of a node', () => {
-  it('images of a node are built once for all who ask for them, also other agents of this process', async () => {
+  it('images of a node are built once for all callers, also those of other agents in the process', async () => {
     const { started, finished, open, builds } = kitchen()
     const [one, other] = [await open(), await open()]
     const told: string[] = []
@@ -139,7 +139,7 @@ describe('images of a node', () => {
     assert.equal(builds(), 1)
   })
 
-  it('images of a node are built as long as somebody waits for them', async () => {
+  it('images of a node are built as long as a caller waits for them', async () => {
     const { started, open } = kitchen()
     const images = await open()
     const [first, second] = [new AbortController(), new AbortController()]
@@ -159,7 +159,7 @@ describe('images of a node', () => {
     assert.equal(signal.aborted, true)
   })
 
-  it('images of a node that cannot be had are refused with the reason', async () => {
+  it('images of a node that cannot be built are refused with the reason', async () => {
     const { finished, open } = kitchen()
     const images = await open()
     const options = { signal: never, progress: () => undefined }
@@ -169,7 +169,7 @@ describe('images of a node', () => {
     await assert.rejects(images.ensure({ name: 'x', recipe: 'constructor' }, options), /no recipe constructor/)
   })
 
-  it('images of a node are named in the report of the node as soon as they are there', async () => {
+  it('images of a node are in the report of the node as soon as they exist', async () => {
     const { recipe, finished } = kitchen()
     finished.resolve()
     await using rig = await AgentRig.make()
@@ -182,7 +182,7 @@ describe('images of a node', () => {
     await told
   })
 
-  it('images of a node that are under way do not keep a VM from being deleted', async () => {
+  it('images of a node that are being built do not delay the deletion of a VM', async () => {
     const { recipe, started } = kitchen()
     await using rig = await AgentRig.make()
     const agent = await rig.launch({ driver: scriptedDriver(rig.world, 'scripted'), recipes: { tiny: recipe } })

@@ -38,7 +38,6 @@ import { type EnsureOptions, type ImageProvider, share } from './single-flight.t
 export type DesiredImage = DesiredVm['image']
 interface DesiredIso {
   readonly name: string
-  /** The digest of its manifest. */
   readonly content: string
 }
 
@@ -51,7 +50,6 @@ export const baseKeyOf = (image: DesiredImage, { digest }: Pick<BaseImage, 'dige
   image.reference === undefined ? keyOf(image) : digest
 
 export interface Images {
-  /** The node's copy, which is made if necessary. */
   ensure(image: DesiredImage, options: EnsureOptions): Promise<BaseImage>
   /** The complete copy, if this node has it. */
   find(image: DesiredImage): Promise<BaseImage | undefined>
@@ -62,7 +60,6 @@ export interface Images {
   readonly arrivals: Pick<Arrivals, 'of' | 'idle' | 'leave' | 'list' | 'stop'>
   /** The file of an ISO, which is fetched if necessary. */
   ensureIso(iso: DesiredIso, options: EnsureOptions): Promise<string>
-  /** Names of the images that this node has. */
   names(): readonly string[]
   /** Replaces the keys of the copies that stay although they are unused. */
   pin(keys: readonly string[]): Promise<void>

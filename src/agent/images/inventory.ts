@@ -17,7 +17,6 @@ export interface LocalCopy {
   readonly pulled?: { readonly reference: string; readonly sizeBytes: number }
 }
 
-/** Chunks that are evicted together. */
 export interface ChunkGroup extends Evictable {
   readonly kind: 'chunks'
   readonly digests: readonly string[]
@@ -43,11 +42,11 @@ export async function takeInventory(folder: string, recipes: Readonly<Record<str
     if (copy) copies.push(copy)
   }
   for (const [name, recipe] of Object.entries(recipes)) {
-    const found = await recipe.find(folder)
-    const inside = found && path.dirname(found.disk)
+    const image = await recipe.find(folder)
+    const imageFolder = image && path.dirname(image.disk)
     // Without a folder to itself, an image cannot be removed separately.
-    if (inside === undefined || path.dirname(path.resolve(inside)) !== path.resolve(folder)) continue
-    const copy = await copyIn(inside, `recipe:${name}`)
+    if (imageFolder === undefined || path.dirname(path.resolve(imageFolder)) !== path.resolve(folder)) continue
+    const copy = await copyIn(imageFolder, `recipe:${name}`)
     if (copy) copies.push(copy)
   }
   return { copies, chunkBytes: await bytesIn(path.join(folder, 'content', 'blobs')) }

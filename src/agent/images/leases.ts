@@ -51,7 +51,6 @@ export class Leases {
     }
   }
 
-  /** Keys of the leased copies. */
   async taken(): Promise<Set<string>> {
     return new Set((await this.#list()).filter(({ intent }) => intent === 'use').map(({ key }) => key))
   }

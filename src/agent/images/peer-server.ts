@@ -15,7 +15,7 @@ import type { Log } from '../../platform/log.ts'
 import { type NodeCredentials, namesNode, outOfTime, peerTls, readTicket } from '../link/peer-tls.ts'
 import type { ContentFetches } from './content-source.ts'
 
-interface PeerServer {
+export interface PeerServer {
   readonly port: number
   /** Accepts tickets made with these secrets (base64, by epoch) for some time. Without credentials, uses the previous ones. */
   trust(secrets: Readonly<Record<string, string>>, credentials: NodeCredentials | undefined): void

@@ -1,5 +1,4 @@
-// Content from node to node: only between nodes of the cluster, only with a ticket, only what its digest says, and never
-// at the price of waiting long.
+// Content from peers: only between nodes of the cluster, only with a ticket, only with the right digest, and never with long waits.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -26,7 +25,7 @@ const store = await openContentFolder(path.join(root, 'content'))
 const clock = { nowMs: Date.now(), now: () => new Date(clock.nowMs) }
 const secret = randomBytes(32)
 const tickets = createPeerTickets(() => secret, clock)
-/** Of the agents, since they were started. */
+/** The time since the start of the agents. */
 const uptime = { ms: 0 }
 const nowMs = (): number => uptime.ms
 const authority = await startAuthority()
@@ -46,7 +45,7 @@ const signal = new AbortController().signal
 const named = { servername: '', checkServerIdentity: () => undefined }
 const fromServer = Buffer.from('from the server')
 
-/** What the peer says to somebody who trusts it blindly: a status, or nothing at all. */
+/** The peer's status for a client that does not verify it; undefined without a response. */
 async function come(
   shown: tls.SecureContextOptions,
   ticket: { identity: string; key: string } | undefined = tickets.issue('uid-1', 'uid-2'),
@@ -62,7 +61,7 @@ async function come(
 }
 const showing = ({ certificate: cert, key }: NodeCredentials) => ({ cert, key })
 
-/** What a node gets that was told of this peer; the server says something of its own. */
+/** Reads content on a node that was referred to this peer. The server has other content. */
 async function ask(
   change: Partial<Peer> = {},
   wanted = digest,
@@ -77,7 +76,7 @@ async function ask(
   return (await near?.(wanted, signal)) ?? fromServer
 }
 
-/** A peer that answers as it likes, to anybody. */
+/** A peer that responds to any client, with anything. */
 async function peerThat(serve: RequestListener, credentials = three) {
   const listening = https.createServer({ ...peerTls(credentials), rejectUnauthorized: false }, serve)
   listening.listen(0, '127.0.0.1')
@@ -98,7 +97,7 @@ describe('content of a peer', () => {
     assert.ok((await ask()).equals(bytes))
   })
 
-  it('content of a peer is given to no node of the cluster that has no ticket, or one that is not its own', async () => {
+  it('content of a peer is refused to a node of the cluster without a ticket, or with that of another node', async () => {
     const [own, other] = [tickets.issue('uid-1', 'uid-2'), tickets.issue('uid-1', 'uid-3')]
     const wrong = [
       { ...own, key: randomBytes(32).toString('base64') },
@@ -122,7 +121,7 @@ describe('content of a peer', () => {
     for (const { key } of [own, other]) assert.ok(!lines.includes(key) && !lines.includes('svc3-ticket'))
   })
 
-  it('content of a peer is given to nobody whose certificate is none of the cluster, or not of now, whatever ticket they have', async () => {
+  it('content of a peer is refused to clients with a foreign or expired certificate, with any ticket', async () => {
     const foreign = await (await startAuthority()).credentials('uid-2')
     const [late, early] = [validFor(-3, -1), validFor(1, 3)]
     const [ended, coming] = [await authority.credentials('uid-2', late), await authority.credentials('uid-2', early)]
@@ -149,14 +148,14 @@ describe('content of a peer', () => {
     assert.ok(said < 100, `${said} bytes`)
   })
 
-  it('content of a peer is given to nobody before the server has given it a certificate', async () => {
+  it('content of a peer is refused to all clients before the server has sent it a certificate', async () => {
     const bare = await startPeerServer({ port: 0, store: async () => store, log: silentLog, nowMs })
     bare.trust(tickets.secretsFor('uid-1'), undefined)
     assert.equal(await come({ ...showing(two), port: bare.port } as tls.SecureContextOptions), undefined)
     await bare.stop()
   })
 
-  it('content of a peer is given by the next certificate from then on', async () => {
+  it('content of a peer is served with the next certificate as soon as it arrives', async () => {
     const next = await authority.credentials('uid-1')
     const shown = async (): Promise<string | undefined> => {
       const socket = tls.connect({ host: '127.0.0.1', port: server.port, ...peerTls(two), ...named })
@@ -181,7 +180,7 @@ describe('content of a peer', () => {
     assert.equal((await shown())?.trim(), one.certificate.trim())
   })
 
-  it('content of a peer is given on no session that was judged before', async () => {
+  it('content of a peer is not served on a resumed TLS session', async () => {
     const connect = (session?: Buffer) =>
       tls.connect({ host: '127.0.0.1', port: server.port, ...peerTls(two), ...named, ...(session && { session }) })
     const first = connect()
@@ -194,7 +193,7 @@ describe('content of a peer', () => {
     second.destroy()
   })
 
-  it('content of a peer is taken from the node that the server named and from no other, which hears nothing', async () => {
+  it('content of a peer is requested only from the node that the server named; another node receives nothing', async () => {
     const foreign = await (await startAuthority()).credentials('uid-3')
     const impostors: Record<string, [NodeCredentials, RegExp]> = {
       'another node of the cluster': [two, /it is not the node that the server named/],
@@ -223,14 +222,14 @@ describe('content of a peer', () => {
     assert.ok((await ask(right.peer)).equals(bytes))
   })
 
-  it('content of a peer is not looked for without a certificate', async () => {
+  it('content of a peer is not requested without a certificate', async () => {
     const found = { node: 'x', uid: 'uid-1', ip: '127.0.0.1', port: server.port, ...tickets.issue('uid-1', 'uid-2') }
     const peers = createPeers({ find: async () => [found], credentials: () => undefined, log })
     const near = await peers.near(digest, signal)
     assert.equal(await near?.(digest, signal), undefined)
   })
 
-  it('content of a peer goes on coming while a fetch outlives its ticket', async () => {
+  it('content of a peer still arrives when a fetch takes longer than its ticket is valid', async () => {
     server.trust(tickets.secretsFor('uid-1'), one)
     let asked = 0
     const find = async (): Promise<Peer[]> => {
@@ -248,7 +247,7 @@ describe('content of a peer', () => {
     assert.equal(asked, 7)
   })
 
-  it('content of a peer is not given any more on an old ticket', async () => {
+  it('content of a peer is refused with an old ticket', async () => {
     const old = tickets.issue('uid-1', 'uid-2')
     clock.nowMs += 21 * 60_000
     server.trust(tickets.secretsFor('uid-1'), one)
@@ -256,7 +255,7 @@ describe('content of a peer', () => {
     assert.ok((await ask()).equals(bytes))
   })
 
-  it('content of a peer is given on a ticket of the epoch before, and of the one to come', async () => {
+  it('content of a peer is served with a ticket of the previous and of the next epoch', async () => {
     server.trust(tickets.secretsFor('uid-1'), one)
     const before = tickets.issue('uid-1', 'uid-2')
     clock.nowMs += 10 * 60_000
@@ -265,7 +264,7 @@ describe('content of a peer', () => {
     assert.ok((await ask(before)).equals(bytes), 'of the one before')
   })
 
-  it('content of a peer is given to nobody when the server has not been heard for a quarter of an hour', async () => {
+  it('content of a peer is refused to all clients after a quarter of an hour without contact to the server', async () => {
     server.trust(tickets.secretsFor('uid-1'), one)
     uptime.ms += 15 * 60_000
     assert.ok((await ask()).equals(bytes))
@@ -275,7 +274,7 @@ describe('content of a peer', () => {
     assert.ok((await ask()).equals(bytes))
   })
 
-  it('content of a peer that it does not have, or that is damaged, comes from the server', async () => {
+  it('content of a peer that is missing or damaged is fetched from the server', async () => {
     const none = `sha256:${'0'.repeat(64)}`
     for (const wanted of [none, '../../etc/passwd']) assert.ok((await ask({}, wanted)).equals(fromServer))
     const { digest: bad } = await store.put(randomBytes(100_000))
@@ -284,7 +283,7 @@ describe('content of a peer', () => {
     assert.ok((await ask({}, bad)).equals(fromServer))
   })
 
-  it('content of a peer that does not come is not waited for', async (t) => {
+  it('content of a peer that does not arrive is fetched from the server', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const silent = net.createServer(() => t.mock.timers.tick(3_000)).listen(0, '127.0.0.1')
     await once(silent, 'listening')
@@ -294,7 +293,7 @@ describe('content of a peer', () => {
     assert.ok((await ask({ port })).equals(fromServer), 'nobody listens')
   })
 
-  it('content of a peer that comes too slowly or wrong comes from the server, and who sent it is left alone for a while', async (t) => {
+  it('content of a peer that is too slow or wrong is fetched from the server, and the peer is avoided for a while', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const wanted = randomBytes(1_000)
     const { digest: name } = await store.put(wanted)
@@ -322,7 +321,7 @@ describe('content of a peer', () => {
       const read = async (): Promise<void> => {
         const own = await openContentFolder(await fs.mkdtemp(path.join(root, 'node-')))
         const source = fetchedContent({ store: own, near: await peers.near(name, signal), open })
-        // The same fetch does not come back to it, either.
+        // The same fetch avoids it too.
         for (const _ of ['first', 'second']) {
           assert.ok((await source.read(name, wanted.length)).equals(wanted), fault)
           await own.deleteUnused(name, Infinity)
@@ -340,8 +339,8 @@ describe('content of a peer', () => {
   })
 })
 
-describe('patience with the server', () => {
-  it("an agent's patience with the server begins when it is asked, however long others took", async (t) => {
+describe('timeout of the server', () => {
+  it("an agent's timeout of the server starts with the request to the server, however long peers took", async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const [isAsked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<undefined>()]
     const near = (): Promise<undefined> => {

@@ -17,17 +17,15 @@ export interface PeerContent {
 }
 
 interface PeerQuery {
-  /** The digest of the manifest. */
   readonly content: string
   readonly chunk?: string
   /** Nodes that did not have the chunk. */
   readonly without?: string[]
 }
 
-export interface PeersOptions {
+interface PeersOptions {
   /** Asks the server. An empty answer for a chunk means that this node shall fetch it for the others. */
   find(query: PeerQuery, signal: AbortSignal): Promise<readonly Peer[]>
-  /** The current credentials of this node. */
   credentials(): NodeCredentials | undefined
   readonly log: Log
   /** Tests only. */
@@ -46,7 +44,6 @@ const ticketMs = 5 * 60_000
 const maxMisses = 3
 /** How long to wait for a peer that is fetching a chunk, before this node fetches it too. */
 const fetchingMs = 30_000
-/** Peers that are asked for one chunk. */
 const maxTries = 4
 /** Peers that have parts of an image are busy fetching: they get more time and are avoided for less. */
 const partTimeFactor = 4

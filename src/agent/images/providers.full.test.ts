@@ -1,5 +1,5 @@
-// Images of registries on a node: pulled once, whoever asks; gone on with where a pull was cut off; never from bytes that
-// are wrong; known again after a restart; and held by the VMs that stand on them.
+// Images from registries on a node: pulled once for all callers, continued after an interruption, never made from wrong bytes, known
+// after a restart, and held by the VMs that use them.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -84,7 +84,7 @@ const hasDisk = async (file: string): Promise<boolean> => (await fs.readFile(fil
 const wanted = (reference: string) => ({ name: `${host()}/team/image:v1`, reference })
 
 describe('image of a registry', () => {
-  it('an image of a registry is pulled once for all that ask, and known after a restart without anybody being asked', async () => {
+  it('an image of a registry is pulled once for all callers, and known after a restart without requests', async () => {
     const reference = await publish()
     const { images, folder, asked } = await node()
     const told: string[] = []
@@ -100,7 +100,7 @@ describe('image of a registry', () => {
     assert.deepEqual(again.images.copies()[0]?.pulled, { reference, sizeBytes: small.disk.length })
   })
 
-  it('an image of a registry goes on where it was cut off, and waits for a server that is restarted', async () => {
+  it('an image of a registry continues after an interruption, and waits for a server that is restarted', async () => {
     const reference = await publish()
     const cut = new AbortController()
     const [last = '', ...others] = chunks().toReversed()
@@ -126,7 +126,7 @@ describe('image of a registry', () => {
     assert.deepEqual(chunksRead(), [last])
   })
 
-  it('an image of a registry that does not answer says what it waits for and when it tries next, from the first failure on', async () => {
+  it('an image of a registry that does not respond reports the reason and the next try after the first failure', async () => {
     const reference = await publish()
     const [chunk = ''] = chunks()
     let failures = 2
@@ -140,7 +140,7 @@ describe('image of a registry', () => {
     assert.match(told.at(-1) ?? '', /^pulling(, .* left)? 100$/)
   })
 
-  it('an image of a registry is not there when a byte of it is wrong, or nobody may have it', async () => {
+  it('an image of a registry does not exist on the node if a byte of it is wrong, or access is denied', async () => {
     const reference = await publish()
     const [{ digest = '' } = {}] = small.manifest.layers[0]?.chunks ?? []
     const right = registry.blobs.get(digest) ?? Buffer.alloc(0)
@@ -162,7 +162,7 @@ describe('image of a registry', () => {
     assert.deepEqual(images.names(), [])
   })
 
-  it('an image of a registry may be of tart: unpacked once, and not again while what it was unpacked to is there', async () => {
+  it("an image of a registry in tart's format is unpacked once, and not again while its content exists", async () => {
     const disk = Buffer.concat([randomBytes(mib), Buffer.alloc(mib), Buffer.from('x'.repeat(mib))])
     const opened = openRegistry(login())
     const digest = await putTart(opened.repository('team/image'), 'tart', { disk, layerBytes: mib })

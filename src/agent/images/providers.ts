@@ -32,7 +32,6 @@ interface ProvidersOptions extends Pick<SourceOptions, 'fetches' | 'fetched' | '
 
 interface DesiredPull {
   readonly reference: string
-  /** As users know it. */
   readonly name: string
   /** The uid of the VM that needs the image. */
   readonly vm: string | undefined
@@ -106,8 +105,8 @@ export class ImageProviders {
       title,
       next: '',
       find: async () => undefined,
-      make: async ({ signal, progress, waits }) => {
-        using opened = await openRegistryImage({ reference, vm, ask, signal, waits })
+      make: async ({ signal, progress, onWait }) => {
+        using opened = await openRegistryImage({ reference, vm, ask, signal, onWait })
         const { ours, raw, storedBytes, virtualSizeBytes: sizeBytes } = opened.image
         if (ours) return pulled.remember({ reference, content: ours.imageDigest, sizeBytes, isUnpacked: false })
         const release = await leases.take(`${packing}${raw.digest}`)
@@ -143,12 +142,12 @@ export class ImageProviders {
           ...options,
           progress: (_, percent = 0) => options.progress(left(percent), percent),
           // The registry reports what it waits for itself.
-          waits: undefined,
+          onWait: undefined,
         }
         if (isUnpacked)
           return this.#fill(content, { ...filling, read: () => Promise.reject(new Error(deletedUnpacked)) }, making)
-        const { signal, waits } = options
-        using registry = new RegistryContent({ reference, vm, ask, signal, waits }, content)
+        const { signal, onWait } = options
+        using registry = new RegistryContent({ reference, vm, ask, signal, onWait }, content)
         await this.#fill(content, { ...filling, read: (...args) => registry.read(...args) }, making)
       },
     }
@@ -162,9 +161,9 @@ export class ImageProviders {
 
   async #fill(content: string, { title, name, read }: Filling, options: MakingOptions): Promise<void> {
     const { folder, peers, space, fetches, fetched, open, retry } = this.#options
-    const { signal, waits } = options
+    const { signal, onWait } = options
     const near = await peers?.near(content, signal)
-    const source = { store: await this.#options.store(), near, fetches, fetched, open, read, waits, retry }
+    const source = { store: await this.#options.store(), near, fetches, fetched, open, read, onWait, retry }
     const need = await needOf(source.store, fetchedContent(source), content, signal)
     using reserved = await space.reserve({ title, ...need })
     const progress = (percent: number): void => options.progress(undefined, percent)

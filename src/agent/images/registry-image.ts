@@ -21,7 +21,7 @@ interface RegistryImageOptions {
   readonly ask: AskLogin | undefined
   readonly signal: AbortSignal
   /** The registry does not respond: the reason, and the time of the next try. */
-  readonly waits?: ((reason: string) => void) | undefined
+  readonly onWait?: ((reason: string) => void) | undefined
 }
 
 interface OpenedRegistryImage extends Disposable {
@@ -30,7 +30,7 @@ interface OpenedRegistryImage extends Disposable {
 }
 
 export async function openRegistryImage(options: RegistryImageOptions): Promise<OpenedRegistryImage> {
-  const { reference, vm, ask, signal, waits } = options
+  const { reference, vm, ask, signal, onWait } = options
   const parsed = parseImageReference(reference, 'pull')
   if (!parsed.ok) throw new Error(`${parsed.problem}; ${parsed.hint}`)
   if (!ask || vm === undefined) throw new Error('its registry cannot be reached from here')
@@ -39,7 +39,7 @@ export async function openRegistryImage(options: RegistryImageOptions): Promise<
     ...login,
     onWaiting(waiting) {
       const line = waitingLine(waiting)
-      if (line !== undefined) waits?.(line)
+      if (line !== undefined) onWait?.(line)
     },
   })
   try {

@@ -8,7 +8,7 @@ export interface EnsureOptions {
   readonly signal: AbortSignal
   progress(phase: string, percent?: number): void
   /** Called with the reason when the work stalls; by default, `progress` is. */
-  waits?(reason: string): void
+  onWait?(reason: string): void
   /** Called when the disk can be read although it is incomplete. */
   opened?(disk: OpenedDisk): Promise<void>
   /** Fetch the memory before the disk. Only the first caller decides. */
@@ -19,7 +19,7 @@ export interface EnsureOptions {
   readonly held?: AsyncDisposableStack
 }
 
-/** Where a copy of an image or ISO comes from, and how it is made. */
+/** The source of a copy of an image or ISO. */
 export interface ImageProvider {
   /** Identifies the copy. Work with equal keys is shared. */
   readonly key: string
@@ -39,7 +39,7 @@ export interface MakingOptions {
   readonly signal: AbortSignal
   progress(line?: string, percent?: number): void
   /** To be called with the reason when the work stalls until something changes elsewhere. */
-  readonly waits?: ((reason: string) => void) | undefined
+  readonly onWait?: ((reason: string) => void) | undefined
   opened(disk: OpenedDisk): Promise<void>
   readonly memoryFirst?: boolean | undefined
 }
@@ -83,9 +83,9 @@ function start(id: string, provider: ImageProvider, { memoryFirst }: EnsureOptio
     progress(line, percent) {
       for (const caller of callers) caller.progress(line === undefined ? phase : phaseWith(line), percent)
     },
-    waits(reason) {
+    onWait(reason) {
       for (const caller of [...callers])
-        if (caller.waits) caller.waits(reason)
+        if (caller.onWait) caller.onWait(reason)
         else caller.progress(phaseWith(reason))
     },
     async opened(disk) {

@@ -1,5 +1,5 @@
-// Many nodes that fetch one image at once, each with a store and a peer server of its own on loopback: the source sends it
-// about once, whatever it does to some of them, and every node has the right bytes.
+// Many nodes fetch one image at the same time, each with a separate store and peer server on loopback: the source sends it about
+// once, even if some nodes die, and every node gets the right bytes.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -33,7 +33,7 @@ const authority = await startAuthority()
 const pieceBytes = 2 ** 16
 const chunkCount = 30
 
-/** Chunks are smaller than those of a real one: there are many nodes in this one process. */
+/** Its chunks are small, because there are many nodes in this process. */
 const origin = await openContentFolder(path.join(root, 'origin'))
 const disk = randomBytes(chunkCount * pieceBytes)
 await fs.writeFile(path.join(root, 'disk.raw'), disk)
@@ -54,14 +54,14 @@ const manifest: Manifest = {
 const content = await putManifest(origin, manifest)
 const imageBytes = chunks.reduce((sum, { storedBytes }) => sum + storedBytes, 0)
 
-/** What the source has sent. `dies`: who is gone in the middle, and never answers again. */
+/** Returns the bytes that the source has sent. `dies`: nodes that end in the middle and no longer respond. */
 async function together(count: number, dies: (index: number) => boolean = () => false): Promise<number> {
   const folder = await fs.mkdtemp(path.join(root, 'run-'))
   const holders = createChunkHolders(clock)
   const reach = new Map<string, { uid: string; port: number }>()
   let sentBytes = 0
   let waiting = Promise.resolve()
-  /** As a link of a certain rate: one after the other. */
+  /** Sends one chunk at a time, as a link of limited rate does. */
   const send = async (digest: string): Promise<Buffer> => {
     const bytes = await origin.read(digest, 2 ** 24)
     sentBytes += bytes.length
@@ -91,7 +91,7 @@ async function together(count: number, dies: (index: number) => boolean = () => 
     const syncing = new Syncing({ isLater: true })
     const open = () => Promise.reject(new Error('unused'))
     const source = fetchedContent({ store, near, fetches, syncing, open, read: send })
-    // Each begins elsewhere, as they do when they fill a disk.
+    // Each node begins with another chunk, as fills of disks do.
     const first = Math.floor(Math.random() * chunkCount)
     let came = 0
     try {
@@ -117,12 +117,12 @@ async function together(count: number, dies: (index: number) => boolean = () => 
 
 describe('an image that many nodes fetch at once', () => {
   for (const count of [3, 20])
-    it(`an image that ${count} nodes fetch at once comes from its source once, and is right on all of them`, async () => {
+    it(`an image that ${count} nodes fetch at once is sent by its source once, and is right on all of them`, async () => {
       const sentBytes = await together(count)
       assert.ok(sentBytes <= 1.05 * imageBytes, `${sentBytes} bytes of an image of ${imageBytes}`)
     })
 
-  it('an image that many nodes fetch at once comes to those that are left when some are killed in the middle', async () => {
+  it('an image that many nodes fetch at once arrives at the others when some are killed in the middle', async () => {
     const sentBytes = await together(8, (index) => index % 2 === 0)
     assert.ok(sentBytes <= 2 * imageBytes, `${sentBytes} bytes of an image of ${imageBytes}`)
   })

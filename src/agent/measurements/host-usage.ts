@@ -1,4 +1,4 @@
-// What the host uses, all programs on it included.
+// The resource usage of the host, including all other programs.
 import fs from 'node:fs/promises'
 import os from 'node:os'
 

@@ -1,4 +1,4 @@
-// Sampling VMs and the host by a clock that a test turns.
+// Sampling VMs and the host with a clock that the test sets.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -6,7 +6,7 @@ import path from 'node:path'
 import { it } from 'node:test'
 import type { VmUsage } from '../../drivers/driver.ts'
 import { silentLog } from '../../platform/log.ts'
-import { startMeasurements } from './measurements.ts'
+import { Measurements } from './measurements.ts'
 
 async function arrange() {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-measured-'))
@@ -14,7 +14,7 @@ async function arrange() {
   const vm = { handle: { version: 1, driver: 'test', uid: 'u1', folder: '/x' }, cores: 2 } as const
   const state = { vms: [vm] as (typeof vm)[], used: undefined as VmUsage | undefined, hits: 0, misses: 0 }
   const begin = (usage: boolean = true) =>
-    startMeasurements({
+    Measurements.start({
       folder,
       vms: () => state.vms,
       usage: usage ? async () => state.used : undefined,
@@ -25,11 +25,11 @@ async function arrange() {
   return { folder, clock, state, begin, [Symbol.asyncDispose]: () => fs.rm(folder, { recursive: true }) }
 }
 
-it('a VM is measured as percent of its cores and as rates, also over a restart of its agent, until it is gone', async () => {
+it('a VM is measured in percent of its cores and in rates, also over a restart of its agent, until it is deleted', async () => {
   await using rig = await arrange()
   const { clock, state } = rig
   const first = await rig.begin()
-  const latest = (from: Awaited<ReturnType<typeof rig.begin>>, name: string) =>
+  const latest = (from: Measurements, name: string) =>
     from
       .read('u1', 60)
       .series.find((each) => each.name === name)
@@ -37,14 +37,14 @@ it('a VM is measured as percent of its cores and as rates, also over a restart o
   clock.nowMs += 10_000
   state.used = { cpuSeconds: 5, memoryBytes: 100, diskReadBytes: 0, diskWrittenBytes: 50, networkInBytes: 7 }
   await first.sample()
-  assert.deepEqual([latest(first, 'memory'), latest(first, 'cpu')], [100, null], 'a rate needs two looks')
+  assert.deepEqual([latest(first, 'memory'), latest(first, 'cpu')], [100, null], 'a rate needs two samples')
   clock.nowMs += 10_000
   state.used = { cpuSeconds: 15, memoryBytes: 200, diskReadBytes: 1_000, diskWrittenBytes: 50, networkInBytes: 3 }
   await first.sample()
   assert.deepEqual(
     ['cpu', 'memory', 'diskRead', 'diskWrite', 'networkIn', 'networkOut'].map((name) => latest(first, name)),
     [50, 200, 100, 0, null, null],
-    'a counter that began anew says nothing',
+    'a counter that was reset has no rate',
   )
   await first.stop()
   const second = await rig.begin()
@@ -59,7 +59,7 @@ it('a VM is measured as percent of its cores and as rates, also over a restart o
   assert.deepEqual(await fs.readdir(path.join(rig.folder, 'measurements')), ['node'])
 })
 
-it('a host is measured, with how many images were there already, and nothing where the driver measures nothing', async () => {
+it('a host is measured, including hits of its image cache, and nothing is if the driver does not measure', async () => {
   await using rig = await arrange()
   const { clock, state } = rig
   const measured = await rig.begin()

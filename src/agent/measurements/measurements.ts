@@ -1,12 +1,12 @@
-// Samples what the VMs of this node and the node itself use, every ten seconds. Nobody is told: it is read when somebody
-// looks. A day of minutes is saved to small files now and then, so that an agent that is updated has it again.
+// Samples the resource usage of this node and its VMs every ten seconds. Values stay on the node until they are requested.
+// Those of the last day are saved now and then, so that they survive an update of the agent.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Handle, VmUsage } from '../../drivers/driver.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { Log } from '../../platform/log.ts'
-import { startLoop } from '../../platform/loop.ts'
+import { type Loop, startLoop } from '../../platform/loop.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { hostUsage } from './host-usage.ts'
 import { fineSeconds, Rings } from './rings.ts'
@@ -18,11 +18,10 @@ interface MeasuredVm {
 
 interface MeasurementsOptions {
   readonly folder: string
-  /** All VMs on this node. */
   vms(): readonly MeasuredVm[]
-  /** Absent where the driver measures nothing: then nothing is. */
+  /** Absent if the driver does not measure. Then nothing is measured. */
   readonly usage: ((handle: Handle) => Promise<VmUsage | undefined>) | undefined
-  /** How often an image was wanted, and was here; since the start. */
+  /** How often a requested image existed on this node, since the start. */
   images(): { readonly hits: number; readonly misses: number }
   readonly clock: Clock
   readonly log: Log
@@ -43,7 +42,7 @@ type Name = keyof typeof units
 const vmNames = ['cpu', 'memory', 'diskRead', 'diskWrite', 'networkIn', 'networkOut'] as const
 const hostNames = ['cpu', 'memory', 'disk', 'cacheHits'] as const
 
-/** In the folder of measurements, beside those of VMs, which are called by their ids. */
+/** The file of the host; those of VMs are named by their uids. */
 const hostFile = 'node'
 const saveEveryMs = 600_000
 
@@ -57,74 +56,100 @@ interface MeasuredSeries {
   }[]
 }
 
-interface Measurements {
-  /** Of a VM, by the id of its folder, or of the host. */
-  read(uid: string | undefined, minutes: number): MeasuredSeries
-  /** One round now: tests call it. */
-  sample(): Promise<void>
-  stop(): Promise<void>
-}
-
-interface Last<T> {
+interface Sample<T> {
   readonly atSeconds: number
   readonly usage: T
 }
 
-interface Kept {
+type HostSample = Sample<Awaited<ReturnType<typeof hostUsage>> & ReturnType<MeasurementsOptions['images']>>
+
+interface MeasuredHistory {
   readonly rings: Rings<Name>
-  last?: Last<VmUsage>
+  last?: Sample<VmUsage>
 }
 
-/** How much a counter grew in a second; one that began anew says nothing. */
-const rate = (now: number | undefined, before: number | undefined, seconds: number): number | undefined =>
-  now === undefined || before === undefined || now < before ? undefined : (now - before) / seconds
+export class Measurements {
+  readonly #options: MeasurementsOptions
+  readonly #folder: string
+  readonly #vms = new Map<string, MeasuredHistory>()
+  readonly #host = new Rings<Name>(hostNames)
+  #lastHost: HostSample | undefined
+  #savedAtMs: number
+  #loop: Loop | undefined
 
-const percent = (part: number | undefined): number | undefined => (part === undefined ? undefined : part * 100)
-
-type Values = Readonly<Partial<Record<Name, number>>>
-const defined = (values: Readonly<Partial<Record<Name, number | undefined>>>): Values =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
-
-export async function startMeasurements(options: MeasurementsOptions): Promise<Measurements> {
-  const { vms, usage, images, clock, log } = options
-  const folder = path.join(options.folder, 'measurements')
-  const rings = new Map<string, Kept>()
-  const host = new Rings<Name>(hostNames)
-  let lastHost: Last<Awaited<ReturnType<typeof hostUsage>> & ReturnType<typeof images>> | undefined
-  let savedAtMs = clock.now().getTime()
-  const nowSeconds = (): number => clock.now().getTime() / 1_000
-
-  const ringsOf = async (uid: string): Promise<Kept> => {
-    const known = rings.get(uid)
-    if (known) return known
-    const made: Kept = { rings: new Rings<Name>(vmNames) }
-    await load(path.join(folder, uid), made.rings)
-    rings.set(uid, made)
-    return made
+  private constructor(options: MeasurementsOptions) {
+    this.#options = options
+    this.#folder = path.join(options.folder, 'measurements')
+    this.#savedAtMs = options.clock.now().getTime()
   }
 
-  const sampleVm = async ({ handle, cores }: MeasuredVm): Promise<void> => {
-    const found = await usage?.(handle).catch((error: unknown) => {
-      log.debug('a VM could not be measured', { name: handle.uid, problem: reasonOf(error) })
+  static async start(options: MeasurementsOptions): Promise<Measurements> {
+    const measurements = new Measurements(options)
+    if (!options.usage) return measurements
+    await load(path.join(measurements.#folder, hostFile), measurements.#host)
+    measurements.#loop = startLoop({
+      everyMs: fineSeconds * 1_000,
+      isFirstLater: true,
+      run: () => measurements.sample(),
+      failed: (error) => measurements.#failed(error),
+    })
+    return measurements
+  }
+
+  /** The last minutes of a VM (the uid of its folder) or of the host. */
+  read(uid: string | undefined, minutes: number): MeasuredSeries {
+    const rings = uid === undefined ? this.#host : this.#vms.get(uid)?.rings
+    if (!this.#options.usage || !rings) return { stepSeconds: fineSeconds, series: [] }
+    const { stepSeconds, start, values } = rings.read(this.#nowSeconds, minutes)
+    const names = Object.keys(values) as Name[]
+    return { stepSeconds, series: names.map((name) => ({ name, unit: units[name], start, values: values[name] })) }
+  }
+
+  async sample(): Promise<void> {
+    await this.#sampleHost()
+    const vms = this.#options.vms()
+    for (const vm of vms) await this.#sampleVm(vm)
+    const existing = new Set(vms.map(({ handle }) => handle.uid))
+    for (const uid of this.#vms.keys())
+      if (!existing.has(uid)) {
+        this.#vms.delete(uid)
+        await fs.rm(path.join(this.#folder, uid), { force: true })
+      }
+    if (this.#options.clock.now().getTime() - this.#savedAtMs >= saveEveryMs) await this.#save()
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop?.stop()
+    if (this.#options.usage) await this.#save().catch((error: unknown) => this.#failed(error))
+  }
+
+  get #nowSeconds(): number {
+    return this.#options.clock.now().getTime() / 1_000
+  }
+
+  #failed(error: unknown): void {
+    this.#options.log.warn('failed to keep measurements', { folder: this.#folder, problem: reasonOf(error) })
+  }
+
+  async #sampleVm({ handle, cores }: MeasuredVm): Promise<void> {
+    const usage = await this.#options.usage?.(handle).catch((error: unknown) => {
+      this.#options.log.debug('a VM could not be measured', { name: handle.uid, problem: reasonOf(error) })
       return undefined
     })
-    const kept = await ringsOf(handle.uid)
-    const { last } = kept
-    const atSeconds = nowSeconds()
-    if (!found) {
-      delete kept.last
-      return
-    }
-    kept.last = { atSeconds, usage: found }
-    const seconds = last ? atSeconds - last.atSeconds : 0
-    const before = seconds > 0 ? last?.usage : undefined
-    const perSecond = (field: keyof VmUsage): number | undefined => rate(found[field], before?.[field], seconds)
-    const cpu = percent(perSecond('cpuSeconds'))
-    kept.rings.add(
+    const history = await this.#historyOf(handle.uid)
+    const { last } = history
+    const atSeconds = this.#nowSeconds
+    delete history.last
+    if (!usage) return
+    history.last = { atSeconds, usage }
+    const perSecond = (field: keyof VmUsage): number | undefined =>
+      last && rate(usage[field], last.usage[field], atSeconds - last.atSeconds)
+    const cpu = perSecond('cpuSeconds')
+    history.rings.add(
       atSeconds,
       defined({
-        cpu: cpu === undefined ? undefined : cpu / Math.max(1, cores),
-        memory: found.memoryBytes,
+        cpu: cpu === undefined ? undefined : (100 * cpu) / Math.max(1, cores),
+        memory: usage.memoryBytes,
         diskRead: perSecond('diskReadBytes'),
         diskWrite: perSecond('diskWrittenBytes'),
         networkIn: perSecond('networkInBytes'),
@@ -133,71 +158,57 @@ export async function startMeasurements(options: MeasurementsOptions): Promise<M
     )
   }
 
-  const sampleHost = async (): Promise<void> => {
-    const now = { ...(await hostUsage(options.folder)), ...images() }
-    const atSeconds = nowSeconds()
-    const last = lastHost
-    lastHost = { atSeconds, usage: now }
-    const seconds = last ? atSeconds - last.atSeconds : 0
-    const busy = seconds > 0 ? rate(now.busySeconds, last?.usage.busySeconds, seconds) : undefined
-    const hits = now.hits - (last?.usage.hits ?? 0)
-    const misses = now.misses - (last?.usage.misses ?? 0)
-    host.add(
+  async #sampleHost(): Promise<void> {
+    const usage = { ...(await hostUsage(this.#options.folder)), ...this.#options.images() }
+    const atSeconds = this.#nowSeconds
+    const last = this.#lastHost
+    this.#lastHost = { atSeconds, usage }
+    const busy = last && rate(usage.busySeconds, last.usage.busySeconds, atSeconds - last.atSeconds)
+    const hits = usage.hits - (last?.usage.hits ?? 0)
+    const misses = usage.misses - (last?.usage.misses ?? 0)
+    this.#host.add(
       atSeconds,
       defined({
-        cpu: busy === undefined ? undefined : Math.min(100, (busy / now.cores) * 100),
-        memory: now.memoryBytes,
-        disk: now.diskBytes,
-        cacheHits: hits + misses === 0 ? undefined : (hits / (hits + misses)) * 100,
+        cpu: busy === undefined ? undefined : Math.min(100, (100 * busy) / usage.cores),
+        memory: usage.memoryBytes,
+        disk: usage.diskBytes,
+        cacheHits: hits + misses === 0 ? undefined : (100 * hits) / (hits + misses),
       }),
     )
   }
 
-  const sample = async (): Promise<void> => {
-    await sampleHost()
-    const all = vms()
-    for (const vm of all) await sampleVm(vm)
-    const here = new Set(all.map(({ handle }) => handle.uid))
-    for (const uid of rings.keys())
-      if (!here.has(uid)) {
-        rings.delete(uid)
-        await fs.rm(path.join(folder, uid), { force: true })
-      }
-    if (clock.now().getTime() - savedAtMs < saveEveryMs) return
-    await save()
+  async #historyOf(uid: string): Promise<MeasuredHistory> {
+    const known = this.#vms.get(uid)
+    if (known) return known
+    const history = { rings: new Rings<Name>(vmNames) }
+    await load(path.join(this.#folder, uid), history.rings)
+    this.#vms.set(uid, history)
+    return history
   }
 
-  const save = async (): Promise<void> => {
-    savedAtMs = clock.now().getTime()
-    await fs.mkdir(folder, { recursive: true, mode: 0o700 })
-    const write = (name: string, each: Rings<Name>): Promise<void> =>
-      writeFileAtomically(path.join(folder, name), JSON.stringify(each.save(nowSeconds())))
-    await write(hostFile, host)
-    for (const [uid, { rings: each }] of rings) await write(uid, each)
-    // Not at the start, when the agent has yet to find its VMs.
-    await forgetOthers(folder, new Set([hostFile, ...vms().map(({ handle }) => handle.uid)]))
-  }
-
-  const failed = (error: unknown): void => log.warn('failed to keep measurements', { folder, problem: reasonOf(error) })
-  if (usage) await load(path.join(folder, hostFile), host)
-  const loop = usage && startLoop({ everyMs: fineSeconds * 1_000, isFirstLater: true, run: sample, failed })
-  return {
-    read(uid, minutes) {
-      const kept = uid === undefined ? host : rings.get(uid)?.rings
-      if (!usage || !kept) return { stepSeconds: fineSeconds, series: [] }
-      const { stepSeconds, start, values } = kept.read(nowSeconds(), minutes)
-      const names = Object.keys(values) as Name[]
-      return { stepSeconds, series: names.map((name) => ({ name, unit: units[name], start, values: values[name] })) }
-    },
-    sample,
-    async stop() {
-      await loop?.stop()
-      if (usage) await save().catch(failed)
-    },
+  async #save(): Promise<void> {
+    this.#savedAtMs = this.#options.clock.now().getTime()
+    await fs.mkdir(this.#folder, { recursive: true, mode: 0o700 })
+    const all = new Map([[hostFile, this.#host]])
+    for (const [uid, { rings }] of this.#vms) all.set(uid, rings)
+    for (const [name, rings] of all)
+      await writeFileAtomically(path.join(this.#folder, name), JSON.stringify(rings.save(this.#nowSeconds)))
+    // Deletes files of VMs that were removed while no agent ran. Not done at the start, before the agent has found its VMs.
+    const current = new Set([hostFile, ...this.#options.vms().map(({ handle }) => handle.uid)])
+    for (const name of await fs.readdir(this.#folder))
+      if (!current.has(name)) await fs.rm(path.join(this.#folder, name), { force: true })
   }
 }
 
-/** What cannot be read is not worth a word: it is a day of measurements. */
+/** The growth of a counter per second; undefined if the counter was reset. */
+const rate = (now: number | undefined, before: number | undefined, seconds: number): number | undefined =>
+  now === undefined || before === undefined || now < before || seconds <= 0 ? undefined : (now - before) / seconds
+
+type Values = Readonly<Partial<Record<Name, number>>>
+const defined = (values: Readonly<Partial<Record<Name, number | undefined>>>): Values =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
+
+/** An unreadable file is deleted without a message, because it has only a day of measurements. */
 async function load(file: string, rings: Rings<Name>): Promise<void> {
   const text = await readFileIfPresent(file).catch(() => undefined)
   if (text === undefined) return
@@ -206,10 +217,4 @@ async function load(file: string, rings: Rings<Name>): Promise<void> {
   } catch {
     await fs.rm(file, { force: true })
   }
-}
-
-/** Of VMs that went while no agent ran. */
-async function forgetOthers(folder: string, kept: ReadonlySet<string>): Promise<void> {
-  for (const name of await fs.readdir(folder).catch(() => []))
-    if (!kept.has(name)) await fs.rm(path.join(folder, name), { force: true })
 }

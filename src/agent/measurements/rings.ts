@@ -1,5 +1,5 @@
-// Measured values of one thing over the last hour, every ten seconds, and over the last day, by the minute: rings of a fixed
-// size. A minute has the mean of what was measured in it.
+// The measured values of the last hour in steps of ten seconds, and of the last day in steps of a minute, in rings of fixed size.
+// The value of a step is the mean of what was measured in it.
 
 export const fineSeconds = 10
 const coarseSeconds = 60
@@ -8,9 +8,9 @@ const coarseSlots = 1_440
 
 type Values<N extends string> = Readonly<Partial<Record<N, number>>>
 
-interface Stretch<N extends string> {
+interface MeasuredRange<N extends string> {
   readonly stepSeconds: number
-  /** Of the first value, in seconds since 1970. */
+  /** The time of the first value, in seconds since 1970. */
   readonly start: number
   readonly values: Readonly<Record<N, readonly (number | null)[]>>
 }
@@ -21,7 +21,6 @@ class Ring<N extends string> {
   readonly #slots: number
   readonly #sums: Float64Array
   readonly #counts: Uint16Array
-  /** The step that was written last. */
   #latest = 0
   #first = 0
 
@@ -33,7 +32,7 @@ class Ring<N extends string> {
     this.#counts = new Uint16Array(names.length * slots)
   }
 
-  /** What is older than the newest is dropped: a clock that was set back goes on when it has caught up. */
+  /** Ignores values older than the newest. If the clock was set back, that is until it has caught up. */
   add(atSeconds: number, values: Values<N>): void {
     const step = Math.floor(atSeconds / this.stepSeconds)
     if (step < this.#latest) return
@@ -58,17 +57,17 @@ class Ring<N extends string> {
     this.#latest = Math.max(this.#latest, step)
   }
 
-  /** The newest `count` steps up to now; shorter where it began later. */
-  read(nowSeconds: number, count: number): Stretch<N> {
+  /** The newest `count` steps up to now; fewer if measuring began later. */
+  read(nowSeconds: number, count: number): MeasuredRange<N> {
     const last = Math.floor(nowSeconds / this.stepSeconds)
-    const wanted = last - Math.min(count, this.#slots) + 1
-    const from = this.#first === 0 ? last : Math.min(last, Math.max(this.#first, wanted))
+    const first = last - Math.min(count, this.#slots) + 1
+    const from = this.#first === 0 ? last : Math.min(last, Math.max(this.#first, first))
     const steps = Array.from({ length: last - from + 1 }, (_, index) => from + index)
     const valueAt = (index: number, step: number): number | null => {
       if (step > this.#latest || step <= this.#latest - this.#slots) return null
       const at = index * this.#slots + (step % this.#slots)
-      const seen = this.#counts[at] ?? 0
-      return seen === 0 ? null : Number(((this.#sums[at] ?? 0) / seen).toPrecision(5))
+      const samples = this.#counts[at] ?? 0
+      return samples === 0 ? null : Number(((this.#sums[at] ?? 0) / samples).toPrecision(5))
     }
     const values = this.#names.map((name, index) => [name, steps.map((step) => valueAt(index, step))])
     return { stepSeconds: this.stepSeconds, start: from * this.stepSeconds, values: Object.fromEntries(values) }
@@ -89,23 +88,23 @@ export class Rings<N extends string> {
     this.#coarse.add(atSeconds, values)
   }
 
-  read(nowSeconds: number, minutes: number): Stretch<N> {
+  read(nowSeconds: number, minutes: number): MeasuredRange<N> {
     const ring = minutes * 60 <= fineSlots * fineSeconds ? this.#fine : this.#coarse
     return ring.read(nowSeconds, Math.ceil((minutes * 60) / ring.stepSeconds))
   }
 
-  /** The day, as it is kept over a restart. */
-  save(nowSeconds: number): Stretch<N> {
+  /** The last day, to be saved over a restart. */
+  save(nowSeconds: number): MeasuredRange<N> {
     return this.#coarse.read(nowSeconds, coarseSlots)
   }
 
-  /** Into empty rings. */
-  load({ start, stepSeconds, values }: Stretch<string>): void {
+  /** Restores a saved day into empty rings. */
+  load({ start, stepSeconds, values }: MeasuredRange<string>): void {
     if (stepSeconds !== coarseSeconds) return
     const length = Math.max(0, ...Object.values(values).map((each) => each.length))
     for (let index = 0; index < length; index++) {
-      const known = Object.entries(values).flatMap(([name, each]) => (each[index] == null ? [] : [[name, each[index]]]))
-      if (known.length > 0) this.#coarse.add(start + index * stepSeconds, Object.fromEntries(known))
+      const step = Object.entries(values).flatMap(([name, each]) => (each[index] == null ? [] : [[name, each[index]]]))
+      if (step.length > 0) this.#coarse.add(start + index * stepSeconds, Object.fromEntries(step))
     }
   }
 }

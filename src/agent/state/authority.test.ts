@@ -1,20 +1,20 @@
-// When a list of VMs is a reason to remove what is not in it: only when nothing speaks against it.
+// When an unlisted VM is removed, and when it is kept.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type Claim, compareRevisions, isBehind, originAfter, whyKept } from './authority.ts'
 
-const claim: Claim = { store: 's', node: 'n', isNewest: true, isAnew: false }
+const claim: Claim = { store: 's', node: 'n', isNewest: true, isReset: false }
 const origin = { store: 's', node: 'n', revision: '7' }
 
 describe('VM that is not listed', () => {
-  it('a VM that the server does not list goes when its own data say so, and are as far as this node has seen', () => {
+  it("a VM that the server does not list is removed if the data is the VM's and at least as new as this node has seen", () => {
     assert.equal(whyKept({ origin, isKept: false }, claim), undefined)
     assert.equal(whyKept({ origin: 'half-made', isKept: false }, claim), undefined)
   })
 
   const cases: readonly (readonly [string, Parameters<typeof whyKept>, RegExp])[] = [
     [
-      'data that are others',
+      'other data',
       [
         { origin, isKept: false },
         { ...claim, store: 'x' },
@@ -22,7 +22,7 @@ describe('VM that is not listed', () => {
       /another cluster/,
     ],
     [
-      'data that are older',
+      'older data',
       [
         { origin, isKept: false },
         { ...claim, isNewest: false },
@@ -30,17 +30,17 @@ describe('VM that is not listed', () => {
       /older/,
     ],
     [
-      'a node that is a new one',
+      'a node that joined again',
       [
         { origin, isKept: false },
         { ...claim, node: 'x' },
       ],
       /joined again/,
     ],
-    ['that it was kept before', [{ origin, isKept: true }, claim], /kept before/],
-    ['that nothing is known of it', [{ origin: undefined, isKept: false }, claim], /nothing on this node says/],
+    ['an earlier decision to keep it', [{ origin, isKept: true }, claim], /kept before/],
+    ['its unreadable record', [{ origin: undefined, isKept: false }, claim], /nothing on this node says/],
     [
-      'older data, of one half-made',
+      'older data, for a half-made VM',
       [
         { origin: 'half-made', isKept: false },
         { ...claim, isNewest: false },
@@ -60,7 +60,7 @@ describe('revisions of desired states', () => {
     assert.equal(compareRevisions('5', '5'), 0)
   })
 
-  it('revisions only grow within the same data, and begin anew with others', () => {
+  it('revisions only grow within the same data, and start over with other data', () => {
     assert.equal(originAfter(origin, claim, '5')?.revision, '7')
     assert.equal(originAfter(origin, claim, '10')?.revision, '10')
     assert.deepEqual(originAfter(origin, { ...claim, store: 'x' }, '5'), { store: 'x', node: 'n', revision: '5' })

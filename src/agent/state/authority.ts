@@ -1,25 +1,22 @@
-// Which server has authority over a VM. A server speaks for its data, which only go forward. One with other data, or with older
-// ones out of a backup, does not know VMs that are in best health: that it does not list them means nothing.
+// Decides which server has authority over a VM. A server with other data than the VM came from, or with older data, such as from
+// a backup, does not know all VMs: that it does not list one is no reason to remove it.
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 
-/** Where the desired state of a VM came from. */
 export interface Origin {
-  /** The uid of the server's data. */
   readonly store: string
-  /** The uid of this node, which it gets anew when it joins after it was removed. */
+  /** The uid of this node in the cluster. It changes when the node is removed and joins again. */
   readonly node: string
   /** The highest revision of its desired state. */
   readonly revision: string
 }
 
-/** What a HELLO is worth. */
 export interface Claim {
   readonly store: string
   readonly node: string
-  /** This node has seen nothing newer: what is not in there was deleted. */
+  /** This node has seen nothing newer. VMs that are not listed were deleted. */
   readonly isNewest: boolean
-  /** Other data than the last ones, or older: what it says counts, whatever the generation. */
-  readonly isAnew: boolean
+  /** The data is other data than before, or older: generations start over. */
+  readonly isReset: boolean
 }
 
 export const firstRevision = '0'
@@ -29,7 +26,7 @@ export const compareRevisions = (a: string, b: string): number => a.length - b.l
 
 export const laterOf = (a: string, b: string): string => (compareRevisions(a, b) >= 0 ? a : b)
 
-/** Older than another one of the same data. */
+/** Whether a desired state is older than the known one, from the same data. */
 export const isBehind = (desired: DesiredVm, known: Pick<DesiredVm, 'revision'> | undefined): boolean =>
   compareRevisions(known?.revision ?? firstRevision, desired.revision) > 0
 
@@ -39,13 +36,13 @@ export function originAfter(before: Origin | undefined, { store, node }: Claim, 
 }
 
 export interface Unlisted {
-  /** half-made: it never ran, and nothing is known of it. Missing: something is there, and nothing is known of it. */
+  /** half-made: the folder has no record, so the VM never ran. Undefined: the record is unreadable. */
   readonly origin: Origin | 'half-made' | undefined
-  /** Some HELLO before was no reason to remove it: then none is, for the lists of data that went on without it do not help. */
+  /** The VM was kept before, when a HELLO did not list it. The data has continued without it, so later lists do not have it. */
   readonly isKept: boolean
 }
 
-/** Why a VM that is not in a HELLO stays all the same; undefined when it goes. */
+/** Why a VM stays although a HELLO does not list it; undefined if it is to be removed. */
 export function whyKept({ origin, isKept }: Unlisted, claim: Claim): string | undefined {
   if (isKept) return 'it was kept before, when the server had other or older data'
   if (origin === undefined) return 'nothing on this node says which cluster it belongs to'

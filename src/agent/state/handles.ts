@@ -1,8 +1,7 @@
-// What the agent keeps of each VM: enough to find it again and to go on after a kill -9. It is in the VM's own folder; of
-// simulated VMs, which have none, in one file for all.
-// There is no journal: every step can be done again, so the observed and the desired state say what is left to do.
-// Nothing secret is in here: metadata, user data and credentials come from the server and are not written. So VMs that
-// ended with their host start again once the server has answered, not before: nothing here would do for a start.
+// The agent's records of VMs, with which it continues after a kill -9. Each is in the VM's folder; simulated VMs, which have no
+// folders, share one file. There is no journal: every step can be repeated, so the desired and the observed state suffice.
+// Records contain no secrets: metadata, user data and credentials come from the server and are not written. Therefore VMs that
+// ended with their host start again only after the server has responded.
 import { existsSync, mkdirSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -19,47 +18,45 @@ export interface VmHandleRecord {
   readonly version: 1
   readonly handle: Handle
   readonly desired: StoredDesired
-  /** Missing in what was written when servers did not say. */
+  /** Missing in records of early versions. */
   readonly origin?: Origin
-  /** No server lists it that could be believed: it runs on untouched until one lists it, or somebody has it removed. */
+  /** No server with authority lists the VM. It is left alone until one does, or until a user has it removed. */
   readonly isKept?: true
-  /** The generation that was carried out, or that failed for good: then `problem` says why. */
+  /** The last generation that was carried out, or that failed with `problem`. */
   readonly fulfilled: number
-  /** It was up once, though by `fulfilled` it was not: generations have begun anew with other data of the server. */
+  /** The VM has run, although `fulfilled` may be 0 because generations started over. */
   readonly wasDeployed?: true
-  /** 0: there is no disk. */
+  /** 0 if there is no disk. */
   readonly diskGeneration: number
   readonly diskGb?: number
-  /** The key of the image that the disk stands on. */
+  /** The key of the image that the disk was made from. */
   readonly base?: string
   readonly problem?: string
   readonly warning?: string
-  /** It may be reading from an image that was still on its way. */
+  /** The VM may be reading from an image that was still being fetched. */
   readonly isArriving?: true
-  /** A slot has become this VM, or has made room for it. */
+  /** The slot has become this VM, or was removed for it. */
   readonly isClaimed?: true
-  /** Partition and file system are still to be grown, with credentials that only the living agent has. */
+  /** The file system in the guest is still to be grown, with credentials that are only in the agent's memory. */
   readonly isGrowing?: true
 }
 
-/** As it is written: an agent of an earlier version, put back by a failed upgrade, has to read it (where it is a file each). */
+/** The stored form. An earlier version of the agent must be able to read it, because a failed upgrade restores that version. */
 type StoredRecord = Omit<VmHandleRecord, 'desired'> & { readonly wish: StoredDesired }
 
 export interface HandleLookup {
   readonly uid: string
-  /** Missing when none was written: then the VM never started. `unreadable`: something is there that nobody can read. */
+  /** Undefined if none was written, so the VM never started. */
   readonly record: VmHandleRecord | 'unreadable' | undefined
 }
 
-/** synced: a file each, survives a power cut. written: one for all, survives the agent. */
+/** synced: one file for each VM, survives a power cut. written: one file for all, survives a kill of the agent. */
 export type Durability = 'synced' | 'written'
 
 export interface Handles {
   handleFor(uid: string): Handle
   list(): Promise<readonly HandleLookup[]>
-  read(uid: string): Promise<HandleLookup['record']>
   write(record: VmHandleRecord): Promise<void>
-  /** All that is kept of the VM. */
   remove(uid: string): Promise<void>
   close(): void
 }
@@ -67,10 +64,10 @@ export interface Handles {
 const recordName = 'svc3'
 const fileName = `${recordName}.json`
 
-/** uids become names of folders. */
+/** Uids are used as folder names. */
 const isSafe = (uid: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/.test(uid)
 
-/** What the server says of the record is in the record already. */
+/** Leaves out secrets, and what the record itself says. */
 export const storedOf = ({
   metadata: _,
   facts: __,
@@ -84,8 +81,8 @@ export const isDeployed = ({ diskGeneration, fulfilled, wasDeployed }: VmHandleR
   diskGeneration > 0 && (fulfilled > 0 || wasDeployed === true)
 
 /**
- * The record for a server that counts anew: this generation is still to be done, and the disk is not newer than what the
- * server knows of, or its next revert would pass for done.
+ * Adapts a record to a server whose generations start over. The desired generation counts as not carried out, and the disk as not
+ * newer than the server's, because otherwise its next revert would count as carried out.
  */
 export const rebased = (record: VmHandleRecord, { generation, diskGeneration }: StoredDesired): VmHandleRecord => ({
   ...record,
@@ -94,7 +91,7 @@ export const rebased = (record: VmHandleRecord, { generation, diskGeneration }: 
   ...(isDeployed(record) && { wasDeployed: true as const }),
 })
 
-/** That nothing is left of a VM about which the server says nothing. */
+/** The desired state of a VM that the server does not know: that it is removed. */
 export const desiredDeletion = (uid: string, known: StoredDesired | undefined): DesiredVm => ({
   name: uid,
   namespace: '',
@@ -133,7 +130,6 @@ export function openHandles(folder: string, driver: string, durability: Durabili
   }
   return {
     handleFor,
-    read,
     async list() {
       const entries = await fs.readdir(vms, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
         if (error.code === 'ENOENT') return []
@@ -159,10 +155,6 @@ function loggedHandles(handleFor: (uid: string) => Handle, log: KeyedLog<StoredR
   return {
     handleFor,
     list: async () => [...log].map(([uid, stored]) => ({ uid, record: fromStored(stored) })),
-    read: async (uid) => {
-      const stored = log.get(uid)
-      return stored && fromStored(stored)
-    },
     write: async (record) => void log.set(record.handle.uid, toStored(record)),
     remove: async (uid) => void log.delete(uid),
     close: () => log.close(),

@@ -1,4 +1,4 @@
-// Data that went back are noticed however far they have grown since, by the eras of their servers.
+// Data that was set back is detected by the eras of its servers, even if it has grown since.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -19,7 +19,7 @@ const hear = (lastSeen: LastSeenStore, revision: string, eras: readonly { uid: s
   lastSeen.hear({ uid: 'data', revision, eras }, 'node', false)
 
 describe('last seen store', () => {
-  it('the last seen store trusts a server that was started again', async () => {
+  it('the last seen store accepts the data of a restarted server', async () => {
     const lastSeen = await open()
     assert.ok(hear(lastSeen, '10', [first]).isNewest)
     lastSeen.heard({ store: 'data', node: 'node', revision: '20' })
@@ -28,20 +28,20 @@ describe('last seen store', () => {
     assert.deepEqual(pick(hear(lastSeen, '40', [first, next, { uid: 'third', since: '35' }])), [true, false])
   })
 
-  it('the last seen store notices a backup of the same era, though it has grown past what was seen', async () => {
+  it('the last seen store detects a backup of the same era that has grown past the seen revision', async () => {
     const lastSeen = await open()
     hear(lastSeen, '10', [first])
     lastSeen.heard({ store: 'data', node: 'node', revision: '20' })
     assert.deepEqual(pick(hear(lastSeen, '99', [first, { uid: 'second', since: '15' }])), [false, true])
   })
 
-  it('the last seen store notices a backup of an earlier era', async () => {
+  it('the last seen store detects a backup of an earlier era', async () => {
     const lastSeen = await open()
     hear(lastSeen, '30', [first, { uid: 'second', since: '21' }])
     assert.deepEqual(pick(hear(lastSeen, '99', [first, { uid: 'third', since: '12' }])), [false, true])
   })
 
-  it('the last seen store follows data that went back from then on', async () => {
+  it('the last seen store accepts data that was set back from then on', async () => {
     const lastSeen = await open()
     hear(lastSeen, '50', [first])
     const restored = [first, { uid: 'second', since: '15' }]
@@ -49,7 +49,7 @@ describe('last seen store', () => {
     assert.deepEqual(pick(hear(lastSeen, '70', [...restored, { uid: 'third', since: '65' }])), [true, false])
   })
 
-  it('the last seen store remembers over a restart', async () => {
+  it('the last seen store survives a restart', async () => {
     const earlier = await openLastSeenStore(folder, 'synced', silentLog)
     hear(earlier, '20', [first])
     await earlier.stop()
@@ -59,4 +59,4 @@ describe('last seen store', () => {
   })
 })
 
-const pick = ({ isNewest, isAnew }: { isNewest: boolean; isAnew: boolean }) => [isNewest, isAnew]
+const pick = ({ isNewest, isReset }: { isNewest: boolean; isReset: boolean }) => [isNewest, isReset]

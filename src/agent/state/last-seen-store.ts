@@ -1,120 +1,130 @@
-// How far the data of the server were when this node last saw them: kept on disk, because a server whose data went
-// back may be met by the next agent.
+// The revision of the server's data that this node saw last. It is stored, so that an agent detects that the data was set back
+// while it did not run.
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically, writeFileWhole } from '../../platform/files.ts'
 import type { Log } from '../../platform/log.ts'
+import { type Loop, startLoop } from '../../platform/loop.ts'
 import { type Claim, compareRevisions, firstRevision, laterOf, type Origin } from './authority.ts'
 import type { Durability } from './handles.ts'
 
-export interface LastSeenStore {
-  /** What a VM of this node has seen. */
-  remember(origin: Origin): void
-  /** A desired state that just came, in the era of the last HELLO. */
-  heard(origin: Origin): void
-  /** `isBehind`: some desired state in it is older than the one that this node has. */
-  hear(store: Heard, node: string, isBehind: boolean): Claim
-  /** Also the last change, for good. */
-  stop(): Promise<void>
-}
-
-interface Place {
+interface SeenRevision {
   readonly uid: string
   readonly revision: string
-  /** The newest era when it was seen. */
+  /** The newest era at that time. Each start of a server begins one. */
   readonly era?: string | undefined
 }
 
-interface Heard extends Omit<Place, 'era'> {
+interface StoreState extends Omit<SeenRevision, 'era'> {
   readonly eras: readonly { readonly uid: string; readonly since: string }[]
 }
 
 interface Content {
   readonly version: 1
-  /** Of the last HELLO: one with less has gone back. */
-  readonly latest?: Place
-  /** For each store that was seen, the highest revision ever: with less nothing is removed. */
+  /** From the last HELLO. If the next one has less, the data was set back. */
+  readonly latest?: SeenRevision
+  /** The highest revision of each store. A HELLO with a lower one does not remove VMs. */
   readonly highest: Readonly<Record<string, string>>
 }
 
-const fileName = 'store.json'
-/** Desired states have their revision in the record of their VM as well: this may be a little late. */
-const writeAfterMs = 30_000
+/** Writes may be late, because the record of each VM has the revision of its desired state, too. */
+const writeEveryMs = 30_000
 
-export async function openLastSeenStore(folder: string, durability: Durability, log: Log): Promise<LastSeenStore> {
-  const file = path.join(folder, fileName)
-  const known = parse(await readFileIfPresent(file), file, log)
-  let latest = known?.latest
-  const highest = new Map(Object.entries(known?.highest ?? {}))
-  let timer: NodeJS.Timeout | undefined
-  let isDirty = false
-  let writing: Promise<void> = Promise.resolve()
+export class LastSeenStore {
+  readonly #file: string
+  readonly #durability: Durability
+  readonly #log: Log
+  readonly #highest: Map<string, string>
+  readonly #loop: Loop
+  #latest: SeenRevision | undefined
+  #isDirty = false
 
-  const write = async (): Promise<void> => {
-    timer = undefined
-    if (!isDirty) return
-    isDirty = false
-    const content: Content = { version: 1, ...(latest && { latest }), highest: Object.fromEntries(highest) }
-    const text = `${JSON.stringify(content)}\n`
+  constructor(file: string, durability: Durability, log: Log, content: Content | undefined) {
+    this.#file = file
+    this.#durability = durability
+    this.#log = log
+    this.#latest = content?.latest
+    this.#highest = new Map(Object.entries(content?.highest ?? {}))
+    this.#loop = startLoop({
+      everyMs: writeEveryMs,
+      isFirstLater: true,
+      run: () => this.#write(),
+      failed: (error) => this.#failed(error),
+    })
+  }
+
+  /** Takes over the revision in the record of a VM. */
+  remember({ store, revision }: Origin): void {
+    if (compareRevisions(revision, this.#highestOf(store)) <= 0 && this.#highest.has(store)) return
+    this.#highest.set(store, revision)
+    this.#isDirty = true
+  }
+
+  /** A desired state has arrived after the last HELLO. */
+  heard(origin: Origin): void {
+    if (this.#latest?.uid === origin.store)
+      this.#latest = { ...this.#latest, revision: laterOf(this.#latest.revision, origin.revision) }
+    this.remember(origin)
+  }
+
+  /** A HELLO has arrived. `isBehind`: it has a desired state that is older than that of this node. */
+  hear({ uid, revision, eras }: StoreState, node: string, isBehind: boolean): Claim {
+    const highest = this.#highestOf(uid)
+    const latest = this.#latest
+    const isOther = latest !== undefined && latest.uid !== uid
+    const isRestored = latest?.uid === uid && wasSetBack(latest, eras)
+    const isOlder = isRestored || (latest?.uid === uid && compareRevisions(revision, latest.revision) < 0)
+    const isNewest = !isBehind && !isRestored && compareRevisions(revision, highest) >= 0
+    if (isOther) this.#log.error(otherData, { revision })
+    else if (isOlder || isBehind) {
+      const seen = laterOf(highest, latest?.revision ?? firstRevision)
+      this.#log.error(olderData, { revision, problem: `it was at ${seen}` })
+    }
+    this.#latest = { uid, revision, era: eras.at(-1)?.uid }
+    this.#isDirty = true
+    this.remember({ store: uid, node, revision })
+    return { store: uid, node, isNewest, isReset: isOther || isOlder }
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop.stop()
+    await this.#write().catch((error: unknown) => this.#failed(error))
+  }
+
+  #highestOf(store: string): string {
+    return this.#highest.get(store) ?? firstRevision
+  }
+
+  async #write(): Promise<void> {
+    if (!this.#isDirty) return
+    this.#isDirty = false
+    const latest = this.#latest
+    const content: Content = { version: 1, ...(latest && { latest }), highest: Object.fromEntries(this.#highest) }
     try {
-      await (durability === 'synced' ? writeFileAtomically : writeFileWhole)(file, text)
+      await (this.#durability === 'synced' ? writeFileAtomically : writeFileWhole)(
+        this.#file,
+        `${JSON.stringify(content)}\n`,
+      )
     } catch (error) {
-      isDirty = true
-      log.error('failed to save the last seen revision; trying again', { folder }, error)
-      arm()
+      this.#isDirty = true
+      throw error
     }
   }
-  const flush = (): void => {
-    writing = writing.then(write)
-  }
-  const arm = (): void => {
-    timer ??= setTimeout(flush, writeAfterMs).unref()
-  }
-  const raise = (uid: string, revision: string): void => {
-    const before = highest.get(uid)
-    if (before !== undefined && compareRevisions(revision, before) <= 0) return
-    highest.set(uid, revision)
-    isDirty = true
-    arm()
-  }
 
-  return {
-    remember: ({ store, revision }) => raise(store, revision),
-    heard: ({ store, revision }) => {
-      if (latest?.uid === store) latest = { ...latest, revision: laterOf(latest.revision, revision) }
-      raise(store, revision)
-    },
-    hear(store, node, isBehind) {
-      const { uid, revision, eras } = store
-      const wentBack = latest?.uid === uid && hasGoneBack(latest, eras)
-      const isNewest = !isBehind && !wentBack && compareRevisions(revision, highest.get(uid) ?? firstRevision) >= 0
-      const isOther = latest !== undefined && latest.uid !== uid
-      const isBack = wentBack || (latest?.uid === uid && compareRevisions(revision, latest.revision) < 0)
-      if (isOther) log.error(otherData, { revision })
-      else if (isBack || isBehind) log.error(olderData, { revision, problem: `it was at ${seenText(uid)}` })
-      latest = { uid, revision, era: eras.at(-1)?.uid }
-      isDirty = true
-      raise(uid, revision)
-      arm()
-      return { store: uid, node, isNewest, isAnew: isOther || isBack }
-    },
-    async stop() {
-      clearTimeout(timer)
-      flush()
-      await writing
-      clearTimeout(timer)
-    },
-  }
-
-  function seenText(uid: string): string {
-    return laterOf(highest.get(uid) ?? firstRevision, latest?.revision ?? firstRevision)
+  #failed(error: unknown): void {
+    this.#log.error('failed to save the last seen revision; trying again', { folder: path.dirname(this.#file) }, error)
   }
 }
 
+export async function openLastSeenStore(folder: string, durability: Durability, log: Log): Promise<LastSeenStore> {
+  const file = path.join(folder, 'store.json')
+  return new LastSeenStore(file, durability, log, parse(await readFileIfPresent(file), file, log))
+}
+
 /**
- * However far the data have grown since: the era that this node knows is not among theirs, or the next one began before
- * what this node had seen in it.
+ * Whether the data was set back, even if its revision is higher by now: the era that this node has seen is missing, or the next
+ * one began before the revision that this node had seen.
  */
-function hasGoneBack({ era, revision }: Place, eras: Heard['eras']): boolean {
+function wasSetBack({ era, revision }: SeenRevision, eras: StoreState['eras']): boolean {
   if (era === undefined || eras.length === 0) return false
   const at = eras.findIndex(({ uid }) => uid === era)
   const next = eras[at + 1]
@@ -131,10 +141,8 @@ function parse(text: string | undefined, file: string, log: Log): Content | unde
   try {
     const content = JSON.parse(text) as Content
     if (content.version === 1 && typeof content.highest === 'object') return content
-  } catch {
-    // said below
-  }
-  // Each VM knows its own revision still.
+  } catch {}
+  // The records of the VMs still have their revisions.
   log.warn('a file cannot be read and is rewritten', { folder: file })
   return undefined
 }

@@ -1,4 +1,4 @@
-// When a VM counts as booted: once SSH greets, asked until then and no longer.
+// A VM counts as booted once its SSH server responds. It is polled until then.
 import assert from 'node:assert/strict'
 import net from 'node:net'
 import { it } from 'node:test'
@@ -8,7 +8,7 @@ import { BootWatch, sshGreets } from './boot-watch.ts'
 const place = { ip: '127.0.0.1', port: 22 }
 const quick = { firstDelayMs: 1, maxDelayMs: 4, limitMs: 60_000, laterDelayMs: 5 }
 
-it('a VM has booted once SSH greets, which is told once and not asked again', async () => {
+it('a VM has booted once its SSH server responds, which is reported once and not polled again', async () => {
   let asked = 0
   let told = 0
   const watch = new BootWatch(async () => ++asked >= 3, () => told++, quick) // biome-ignore format: one line
@@ -20,7 +20,7 @@ it('a VM has booted once SSH greets, which is told once and not asked again', as
   assert.deepEqual([asked, told, watch.booted], [3, 1, true])
 })
 
-it('a VM that does not boot is told once after the limit, and again when it has booted', async () => {
+it('a VM that does not boot is reported once after the limit, and again when it has booted', async () => {
   let isUp = false
   const told: unknown[] = []
   const watch = new BootWatch(async () => isUp, () => told.push(watch.booted), { ...quick, limitMs: 10 }) // biome-ignore format: one line
@@ -30,7 +30,7 @@ it('a VM that does not boot is told once after the limit, and again when it has 
   await eventually(async () => assert.deepEqual(told, [false, true]))
 })
 
-it('a VM that stops is not asked any longer, and is not known to have booted', async () => {
+it('a VM that stops is no longer polled, and does not count as booted', async () => {
   let asked = 0
   const watch = new BootWatch(async () => ++asked < 0, () => assert.fail('told'), quick) // biome-ignore format: one line
   watch.follow(place)
@@ -42,7 +42,7 @@ it('a VM that stops is not asked any longer, and is not known to have booted', a
   assert.equal(watch.booted, undefined)
 })
 
-it('an SSH greeting is the first line of an SSH server, and nothing else', async () => {
+it('an SSH greeting is recognized by its first line', async () => {
   const lines = ['SSH-2.0-test\r\n', 'HTTP/1.1 400\r\n']
   const server = net.createServer((socket) => socket.on('error', () => undefined).end(lines.shift() ?? ''))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

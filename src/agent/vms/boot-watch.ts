@@ -1,54 +1,54 @@
-// Whether the system in a running VM has come up: its SSH server greets. Asked apart from all work on the VM, less and less
-// often, and told once when it does, or when it has not for minutes.
+// Watches whether the system in a running VM has booted, which is when its SSH server responds. Polls less and less often, and
+// reports once when it has booted, or when it has not after some minutes.
 import net from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 
-export interface SshPlace {
+export interface SshAddress {
   readonly ip: string
   readonly port: number
 }
 
-export type Greets = (place: SshPlace, signal: AbortSignal) => Promise<boolean>
+export type Greets = (address: SshAddress, signal: AbortSignal) => Promise<boolean>
 
-/** After `limitMs` it counts as not booted, and is asked once in a while. */
-const usual = { firstDelayMs: 500, maxDelayMs: 15_000, limitMs: 5 * 60_000, laterDelayMs: 60_000 }
+/** After `limitMs` the system counts as not booted, and is polled every `laterDelayMs`. */
+const defaultTimes = { firstDelayMs: 500, maxDelayMs: 15_000, limitMs: 5 * 60_000, laterDelayMs: 60_000 }
 const greetingMs = 5_000
 
 export class BootWatch {
   readonly #greets: Greets
   readonly #changed: () => void
-  readonly #times: typeof usual
-  #watching: { readonly place: SshPlace; readonly stop: AbortController } | undefined
+  readonly #times: typeof defaultTimes
+  #watching: { readonly address: SshAddress; readonly stop: AbortController } | undefined
   #booted: boolean | undefined
 
-  constructor(greets: Greets, changed: () => void, times = usual) {
+  constructor(greets: Greets, changed: () => void, times = defaultTimes) {
     this.#times = times
     this.#greets = greets
     this.#changed = changed
   }
 
-  /** Undefined: not known yet, or it does not run. */
+  /** Undefined if unknown yet, or if the VM does not run. */
   get booted(): boolean | undefined {
     return this.#booted
   }
 
-  /** `place`: of a VM that runs. The same one again changes nothing. `maxMs`: a slot is waited for by whoever asks next. */
-  follow(place: SshPlace | undefined, maxMs = this.#times.maxDelayMs): void {
-    const known = this.#watching?.place
-    if (place && known?.ip === place.ip && known.port === place.port) return
+  /** Watches a running VM. Does nothing if it is watched already. */
+  follow(address: SshAddress | undefined, maxMs = this.#times.maxDelayMs): void {
+    const known = this.#watching?.address
+    if (address && known?.ip === address.ip && known.port === address.port) return
     this.#watching?.stop.abort()
     this.#watching = undefined
     this.#booted = undefined
-    if (!place) return
-    this.#watching = { place, stop: new AbortController() }
-    void this.#watch(place, maxMs, this.#watching.stop.signal)
+    if (!address) return
+    this.#watching = { address, stop: new AbortController() }
+    void this.#watch(address, maxMs, this.#watching.stop.signal)
   }
 
-  async #watch(place: SshPlace, maxMs: number, signal: AbortSignal): Promise<void> {
+  async #watch(address: SshAddress, maxMs: number, signal: AbortSignal): Promise<void> {
     const { firstDelayMs, limitMs, laterDelayMs } = this.#times
     const sinceMs = performance.now()
     for (let delayMs = firstDelayMs; ; delayMs = Math.min(delayMs * 2, maxMs)) {
-      const greets = await this.#greets(place, signal)
+      const greets = await this.#greets(address, signal)
       if (signal.aborted) return
       const isLate = performance.now() - sinceMs >= limitMs
       if (greets || (isLate && this.#booted === undefined)) {
@@ -62,7 +62,7 @@ export class BootWatch {
   }
 }
 
-/** Whether an SSH server says its first line there, within seconds. */
+/** Whether an SSH server sends its greeting within some seconds. */
 export const sshGreets: Greets = ({ ip, port }, signal) =>
   new Promise((resolve) => {
     const socket = net.connect({ host: ip, port, timeout: greetingMs })

@@ -1,4 +1,4 @@
-// The end of a log, and what comes after it.
+// Reading the end of a console log, and following it.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -25,7 +25,7 @@ describe('console log', () => {
     return Buffer.concat(chunks).toString('utf8')
   }
 
-  it('a console log is read whole, or its last lines, whether the last one has ended or not', async () => {
+  it('a console log is read completely, or its last lines, with or without a newline at the end', async () => {
     const ended = await file('ended', 'one\ntwo\nthree\n')
     const open = await file('open', 'one\ntwo\nthree')
     assert.equal(await all(ended), 'one\ntwo\nthree\n')
@@ -43,7 +43,7 @@ describe('console log', () => {
     assert.equal(await all(long, 3_000), `${lines.slice(-3_000).join('\n')}\n`)
   })
 
-  it('a console log is followed as it grows, and when it begins anew', async () => {
+  it('a console log is followed as it grows, and after it was truncated', async () => {
     const place = await file('growing', 'old\n')
     const ending = new AbortController()
     const stream = followConsoleLog(place, { follow: true, tail: 1, signal: ending.signal })

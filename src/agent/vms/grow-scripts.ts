@@ -1,9 +1,9 @@
-// What is run in a guest to grow its root file system. Plain POSIX shell without single quotes, because it is quoted by
-// them; it ends with a line of sizes in KiB: before, after, disk.
+// Scripts that grow the root file system in a guest. They are POSIX shell without single quotes, because they are passed in
+// such quotes, and print a line with sizes in KiB: before, after, disk.
 
 export const systemScript = 'echo svc3-system $(uname -s) $(id -u)'
 
-/** The root's partition is found by its device number: names such as /dev/root lead nowhere. */
+/** Finds the root's partition by its device number, because names such as /dev/root do not exist as files. */
 const linux = `
 set -e
 export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"

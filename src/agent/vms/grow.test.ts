@@ -1,4 +1,4 @@
-// What a guest says about itself and its disk, and that a password does not come into what people read.
+// Growing file systems in guests: parsing their output, the commands through SSH, and hiding the password.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
@@ -12,7 +12,7 @@ import { growScript, systemScript } from './grow-scripts.ts'
 const shell = (script: string, ...args: string[]) => promisify(execFile)('sh', [...args, '-c', script])
 
 describe('growing a file system', () => {
-  it('growing a file system in a guest knows systems that it can grow, and says which it does not know', async () => {
+  it('growing a file system in a guest recognizes supported systems, and names unsupported ones', async () => {
     assert.deepEqual(parseSystem('Welcome!\nsvc3-system Darwin 501\n'), { name: 'Darwin', isRoot: false })
     const { stdout } = await shell(systemScript)
     assert.equal(parseSystem(stdout).name, process.platform === 'darwin' ? 'Darwin' : 'Linux')
@@ -20,7 +20,7 @@ describe('growing a file system', () => {
     assert.throws(() => parseSystem(''), /no answer/)
   })
 
-  it('growing a file system in a guest is content when the file system grew, or fills its disk already', () => {
+  it('growing a file system in a guest succeeds if the file system grew, or had its full size already', () => {
     const sizes = parseSizes('resize2fs …\nsvc3-sizes 1000 1900 2000\n')
     assert.deepEqual(sizes, { beforeKb: 1000, afterKb: 1900, diskKb: 2000 })
     assert.equal(problemWith(sizes), undefined)
@@ -29,7 +29,7 @@ describe('growing a file system', () => {
     assert.throws(() => parseSizes('no such command'), /no such command/)
   })
 
-  it('growing a file system in a guest has scripts that a shell can read and that can stand in single quotes', async () => {
+  it('growing a file system in a guest uses valid shell scripts that can be put in single quotes', async () => {
     for (const script of Object.values(growScript)) {
       assert.ok(!script.includes("'"))
       await shell(script, '-n')
@@ -41,7 +41,7 @@ describe('growing a file system', () => {
     assert.equal(withoutPassword('text', ''), 'text')
   })
 
-  it('growing a file system in a guest ends when it is aborted, while it waits for the guest', async () => {
+  it('growing a file system in a guest ends when it is aborted while it waits for the guest', async () => {
     const growth = { host: '127.0.0.1', port: 1, user: 'admin', password: 'x', diskGb: 2 }
     await assert.rejects(growGuest(growth, AbortSignal.timeout(50)), { name: 'TimeoutError' })
   })
@@ -94,7 +94,7 @@ describe('growing through SSH', () => {
     answers.set('mountinfo', { out: sizes, code: 0 })
   }
 
-  it('growing through SSH gives the password to sudo, and only to its standard input', async () => {
+  it("growing through SSH sends the password only to sudo's standard input", async () => {
     script('svc3-sizes 1000 2000 2100\n')
     assert.equal(await grow(), undefined)
     const [, second] = commands
@@ -103,7 +103,7 @@ describe('growing through SSH', () => {
     assert.ok(!commands.some(({ command }) => command.includes('canary')))
   })
 
-  it('growing through SSH asks no password of root', async () => {
+  it('growing through SSH needs no password as root', async () => {
     script('svc3-sizes 1000 2000 2100\n', '0')
     assert.equal(await grow(), undefined)
     assert.deepEqual(
@@ -113,7 +113,7 @@ describe('growing through SSH', () => {
     assert.ok(!commands.some(({ command }) => command.includes('sudo')))
   })
 
-  it('growing through SSH says what went wrong and what to do by hand, without the password', async () => {
+  it('growing through SSH reports what failed and what to do manually, without the password', async () => {
     script('svc3-sizes 1000 1000 2100\n')
     assert.match((await grow()) ?? '', /has 1000 KiB as before.*growpart/)
     answers.set('mountinfo', { error: 'sudo: p@ssword-canary: command not found\n', code: 1 })
@@ -123,12 +123,12 @@ describe('growing through SSH', () => {
     assert.match((await grow({ password: 'wrong' })) ?? '', /refused user "admin" or the password/)
   })
 
-  it('growing through SSH gives no password to somebody else who has the port of the VM', async () => {
+  it("growing through SSH sends no password to another program on the VM's port", async () => {
     script('svc3-sizes 1000 2000 2100\n')
     const before = logins
     assert.match((await grow({ isOwn: async () => false })) ?? '', /port \d+ of the node is not open by the VM/)
     assert.deepEqual([logins - before, commands], [0, []])
-    // The first two: while it connects, and after.
+    // The first two answers are given while it connects, and after that.
     const said = [false, false, new Error('nobody knows while the network starts'), new Error('nor then')]
     const isOwn = async (): Promise<boolean> => {
       const next = said.shift() ?? true
@@ -139,18 +139,18 @@ describe('growing through SSH', () => {
     assert.ok(logins > before)
   })
 
-  it('growing through SSH cuts the connection to a guest that does not hear a goodbye', async () => {
+  it('growing through SSH destroys the connection to a guest that does not answer the goodbye', async () => {
     script('svc3-sizes 1000 2000 2100\n', '0')
     const sockets: net.Socket[] = []
     const cut = Promise.withResolvers<void>()
     let timer: NodeJS.Timeout | undefined
-    // Passes on what is said, but no end of it.
+    // Forwards data, but not the end of the stream.
     const wire = net.createServer({ allowHalfOpen: true }, (near) => {
       const far = net.connect(growth.port, growth.host)
       for (const socket of [near, far]) sockets.push(socket.on('error', () => undefined))
       near.on('data', (data) => far.write(data))
       far.on('data', (data) => near.write(data))
-      // The first one only looks whether SSH answers. Whoever writes into what was cut gets an error.
+      // The first connection only checks the greeting. Writing to a destroyed connection is an error.
       if (sockets.length < 4) return
       near.once('end', () => {
         timer = setInterval(() => near.write('x'), 50)

@@ -1,9 +1,10 @@
-// Grows partition and file system inside a guest whose disk has grown, through SSH, as an administrator would by hand.
-// The password goes through the encrypted connection and to sudo's standard input: never into a command line.
+// Grows partition and file system in a guest whose disk has grown, through SSH, with the commands that an administrator would
+// use. The password is sent over the encrypted connection and to sudo's standard input, never in a command line.
 import net from 'node:net'
 import type { Client as SshClient } from 'ssh2'
 import { reasonOf } from '../../platform/reason.ts'
-import { wait } from '../../platform/retry.ts'
+import { orAborted, wait } from '../../platform/retry.ts'
+import { sshGreets } from './boot-watch.ts'
 import { growScript, systemScript } from './grow-scripts.ts'
 import { manualGrowth } from './messages.ts'
 
@@ -13,18 +14,17 @@ export interface GrowthRequest {
   readonly user: string
   readonly password: string
   readonly diskGb: number
-  /** Whether the VM itself has that port open, where the hypervisor can say. */
+  /** Whether the VM itself holds the port; absent if the hypervisor cannot tell. */
   isOwn?(): Promise<boolean>
 }
 
 const timeoutMs = 120_000
-const greetingMs = 4_000
 const handshakeMs = 20_000
 const commandMs = 180_000
 const goodbyeMs = 1_000
 const maxOutputBytes = 64 * 1024
 
-/** Nothing when it worked; otherwise what happened and what to do by hand. Never throws, but when it is cut off. */
+/** Returns a warning with manual instructions after a failure. Throws only if the signal aborts. */
 export async function growGuest(growth: GrowthRequest, signal: AbortSignal): Promise<string | undefined> {
   try {
     const guest = await connect(growth, signal)
@@ -42,11 +42,11 @@ export async function growGuest(growth: GrowthRequest, signal: AbortSignal): Pro
 
 interface Guest {
   readonly ssh: SshClient
-  /** Ours, because ssh2 destroys none that it has said goodbye on. */
+  /** ssh2 does not destroy a socket after it has sent its goodbye. */
   readonly socket: net.Socket
 }
 
-/** A guest that hangs does not answer a goodbye either: after a while the connection is cut. */
+/** A guest that hangs does not answer the goodbye, so the connection is destroyed after a timeout. */
 function hangUp({ ssh, socket }: Guest): void {
   const timer = setTimeout(() => socket.destroy(), goodbyeMs)
   socket.once('close', () => clearTimeout(timer))
@@ -56,7 +56,7 @@ function hangUp({ ssh, socket }: Guest): void {
 async function growThrough(ssh: SshClient, { password }: GrowthRequest, signal: AbortSignal): Promise<void> {
   const system = parseSystem((await run(ssh, quoted(systemScript), '', signal)).stdout)
   const script = quoted(growScript[system.name])
-  // The script says nothing secret, so that it may stand in the command; standard input is the password's alone.
+  // The script has no secrets, so it may be part of the command. Standard input is used for the password only.
   const command = system.isRoot ? script : `sudo -k -S -p '' ${script}`
   const { code, stdout, stderr } = await run(ssh, command, system.isRoot ? '' : `${password}\n`, signal)
   if (code !== 0) throw new Error(lastLines(stderr || stdout) || `the commands in the guest ended with code ${code}`)
@@ -89,7 +89,7 @@ export function parseSizes(output: string): Sizes {
   return { beforeKb: Number(match[1]), afterKb: Number(match[2]), diskKb: Number(match[3]) }
 }
 
-/** It grew now, or had grown by itself when it started: some guests do. */
+/** Some guests grow their file system at boot, so it may have its full size already. */
 export function problemWith({ beforeKb, afterKb, diskKb }: Sizes): string | undefined {
   if (afterKb > beforeKb || afterKb > 0.8 * diskKb) return undefined
   return `the file system has ${afterKb} KiB as before, of a disk of ${diskKb} KiB`
@@ -100,19 +100,19 @@ const lastLines = (text: string): string => text.trim().split('\n').slice(-4).jo
 export const withoutPassword = (text: string, password: string): string =>
   password === '' ? text : text.replaceAll(password, '…')
 
-/** The guest was started just now: its SSH server may take a while. A refused password does not get better. */
+/** Retries while the guest boots. A refused password is final. */
 async function connect(growth: GrowthRequest, signal: AbortSignal): Promise<Guest> {
   const endMs = performance.now() + timeoutMs
-  let strangers = 0
+  let foreignAnswers = 0
   for (;;) {
     try {
       return await connectOnce(growth, signal)
     } catch (error) {
       signal.throwIfAborted()
-      // Once may be while its network is started again; where nobody can say, it is asked again too.
+      // The port may be free for a moment while the VM's network restarts, so one such answer does not count.
       const isOwn = await growth.isOwn?.().catch(() => undefined)
-      strangers = isOwn === false ? strangers + 1 : 0
-      if (strangers > 1)
+      foreignAnswers = isOwn === false ? foreignAnswers + 1 : 0
+      if (foreignAnswers > 1)
         throw new Error(`port ${growth.port} of the node is not open by the VM; the guest may have ended`)
       if ((error as { level?: string }).level === 'client-authentication')
         throw new Error(`the guest refused user "${growth.user}" or the password`)
@@ -124,16 +124,15 @@ async function connect(growth: GrowthRequest, signal: AbortSignal): Promise<Gues
 }
 
 async function connectOnce({ host, port, user, password, isOwn }: GrowthRequest, signal: AbortSignal): Promise<Guest> {
-  await greeting(host, port, signal)
+  // Port forwarders accept connections before the guest does. Such connections hang, so they are not used for the login.
+  if (!(await sshGreets({ ip: host, port }, signal))) throw new Error('no SSH server responds')
   const { Client } = await import('ssh2').then((module) => module.default ?? module)
   const ssh = new Client()
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const abort = (): void => reject(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
   ssh.on('ready', resolve).on('error', reject)
   ssh.on('close', () => reject(new Error('the connection was closed')))
   ssh.on('keyboard-interactive', (_name, _text, _language, prompts, answer) => answer(prompts.map(() => password)))
-  // The host key is not known: it is the VM by the port that is forwarded to it, unless somebody else has that port by now.
+  // The host key is unknown. The VM is identified by the port that is forwarded to it, if it still holds that port.
   const hostVerifier = (_: Buffer, verify: (isRight: boolean) => void): void => {
     Promise.resolve(isOwn?.() ?? true).then(verify, () => verify(false))
   }
@@ -141,26 +140,12 @@ async function connectOnce({ host, port, user, password, isOwn }: GrowthRequest,
   const login = { username: user, password, tryKeyboard: true }
   ssh.connect({ sock: socket, ...login, hostVerifier, readyTimeout: handshakeMs })
   try {
-    await promise
+    await orAborted(promise, signal)
     return { ssh, socket }
   } catch (error) {
     socket.destroy()
     throw error
-  } finally {
-    signal.removeEventListener('abort', abort)
   }
-}
-
-/** Forwarders accept connections before the guest does, and leave them hanging: one that says nothing is given up soon. */
-async function greeting(host: string, port: number, signal: AbortSignal): Promise<void> {
-  const socket = net.connect({ host, port, signal })
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  socket.setTimeout(greetingMs, () => reject(new Error('it accepts connections but sends nothing')))
-  socket
-    .once('data', () => resolve())
-    .once('error', reject)
-    .once('close', () => reject(new Error('it closes the connection')))
-  await promise.finally(() => socket.destroy())
 }
 
 interface Result {
@@ -171,10 +156,6 @@ interface Result {
 
 async function run(ssh: SshClient, command: string, input: string, signal: AbortSignal): Promise<Result> {
   const { promise, resolve, reject } = Promise.withResolvers<Result>()
-  const bound = AbortSignal.any([signal, AbortSignal.timeout(commandMs)])
-  const abort = (): void =>
-    reject(signal.aborted ? signal.reason : new Error('the commands in the guest do not finish'))
-  bound.addEventListener('abort', abort, { once: true })
   ssh.on('close', () => reject(new Error('the connection to the guest was lost')))
   ssh.exec(command, (error, channel) => {
     if (error) return reject(error)
@@ -187,5 +168,8 @@ async function run(ssh: SshClient, command: string, input: string, signal: Abort
     channel.on('close', (code: number | undefined) => resolve({ code: code ?? 255, ...output }))
     channel.end(input)
   })
-  return promise.finally(() => bound.removeEventListener('abort', abort))
+  return orAborted(promise, AbortSignal.any([signal, AbortSignal.timeout(commandMs)])).catch((error: Error) => {
+    signal.throwIfAborted()
+    throw error.name === 'TimeoutError' ? new Error('the commands in the guest do not finish') : error
+  })
 }

@@ -1,4 +1,4 @@
-// What people are advised must be possible.
+// Messages must recommend only actions that are possible.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { refuseAction, type VmAction } from '../../rules/vm-actions.ts'
@@ -9,7 +9,7 @@ const words: Readonly<Record<string, VmAction>> = { start: 'start', stop: 'stop'
 
 describe('advice about a VM', () => {
   for (const kind of Object.keys(workKinds) as WorkKind[])
-    it(`advice about a VM whose ${kind} failed names nothing that is refused on arm64`, () => {
+    it(`advice about a VM whose ${kind} failed recommends nothing that is refused on arm64`, () => {
       const text = failureMessage(kind, { node: 'n', architecture: 'arm64' }, new Error('why'), [])
       const advice = /why\. (.*)$/.exec(text)?.[1] ?? ''
       assert.notEqual(advice, '')
@@ -20,7 +20,7 @@ describe('advice about a VM', () => {
       }
     })
 
-  it('advice about a VM is to start it again where that is possible, and otherwise to deploy another one', () => {
+  it('advice about a VM is to start it again if that is possible, and otherwise to deploy another one', () => {
     assert.match(failureMessage('start', { node: 'n', architecture: 'amd64' }, 'why', []), /start it again/)
     assert.match(
       failureMessage('start', { node: 'n', architecture: 'arm64' }, 'why', []),

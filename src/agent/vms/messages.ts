@@ -1,4 +1,4 @@
-// What people read about a VM when something did not work: what happened, why, and what to do next.
+// Messages about VMs for users: what happened, why, and what to do next.
 import type { Architecture } from '../../api/architecture.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import type { WorkKind } from './steps.ts'
@@ -6,7 +6,7 @@ import type { WorkKind } from './steps.ts'
 interface Text {
   readonly what: string
   readonly next: string
-  /** Apple silicon-based VMs have no power operations: what cannot be done must not be advised. */
+  /** Apple silicon-based VMs have no power operations, so these must not be recommended. */
   readonly nextOnArm?: string
 }
 
@@ -32,7 +32,6 @@ const texts: Readonly<Record<WorkKind, Text>> = {
 }
 
 interface Where {
-  /** Its name. */
   readonly node: string
   readonly architecture: Architecture
 }
@@ -52,7 +51,6 @@ export function failureMessage(
 export const lostProblem = (node: string): string =>
   `Its disk is no longer on node ${node}. Delete it and deploy another VM`
 
-/** Intel-based VMs only: others cannot be suspended. */
 export const notRunningProblem = 'Only a running VM can be suspended. Start it first'
 
 export const restartedWarning = 'Its host restarted; the VM was started again from its disk'
@@ -60,7 +58,6 @@ export const endedWithHost = 'Its host restarted, and the VM stopped'
 
 export const interrupted = 'interrupted'
 
-/** The disk has grown and the file system in it has not. */
 export const manualGrowth = (why: string): string =>
   `The disk has grown, but its partition and file system have not: ${why}. Grow them in the guest: on macOS with ` +
   '"diskutil repairDisk disk0", then "diskutil apfs resizeContainer disk0s2 0"; on Linux with "growpart /dev/vda 1", ' +

@@ -1,4 +1,4 @@
-// The table, cell by cell, and what holds for all of it.
+// The table of plans: each cell, and rules for all of them.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type Actual, type Desired, planFor, type VmPlan, type VmSituation } from './plan.ts'
@@ -52,7 +52,7 @@ const stop = 'stop: stop'
 const remove = 'delete: destroy'
 
 describe('capture in a plan', () => {
-  it('what is to be frozen for an image is frozen before anything else, also before the end of the VM, in every state', () => {
+  it('a pending capture is frozen before anything else, also before a deletion, in every state', () => {
     for (const situation of every) {
       const plan = shown(planFor({ ...situation, needsCapture: true }))
       assert.equal(plan, situation.isDeployed ? 'capture: capture' : shown(planFor(situation)))
@@ -63,21 +63,21 @@ describe('capture in a plan', () => {
 describe('slot of a pool that a VM takes over', () => {
   const slot = { isDeployed: false, needsClaim: true } as const
 
-  it('a slot that runs or is parked becomes the VM; whatever else there is makes room for a deployment', () => {
+  it('a slot that runs or is parked becomes the VM; in other states it is removed for a deployment', () => {
     assert.deepEqual(
       row('running', slot),
       actuals.map((actual) => (actual === 'running' || actual === 'suspended' ? 'claim: claim' : 'claim: discard')),
     )
   })
 
-  it('a slot that could not become the VM makes room for a deployment', () => {
+  it('a slot that could not become the VM is removed for a deployment', () => {
     assert.equal(
       shown(planFor({ ...plain, ...slot, desired: 'running', actual: 'running', isUnclaimable: true })),
       'claim: discard',
     )
   })
 
-  it('a VM that is deleted before it took its slot over ends like any other', () => {
+  it('a VM that is deleted before it took over its slot is removed like any other', () => {
     assert.deepEqual(
       row('deleted', slot),
       actuals.map(() => remove),
@@ -96,7 +96,7 @@ describe('new desired state', () => {
   for (const desired of desires)
     it(`a new desired state: ${desired}`, () => assert.deepEqual(row(desired), table[desired]))
 
-  it('a new desired state of a VM that is not deployed makes it, and calls nothing lost', () => {
+  it('a new desired state of a VM that is not deployed creates it, and reports no lost disk', () => {
     const more = { isDeployed: false }
     assert.deepEqual(row('running', more), [deploy, deploy, 'done', 'resume: resume', deploy, deploy])
     assert.deepEqual(row('stopped', more), ['done', 'done', stop, stop, stop, stop])
@@ -106,18 +106,18 @@ describe('new desired state', () => {
 
 describe('desired state that was carried out', () => {
   const more = { isFulfilled: true }
-  it('a desired state that was carried out lets be what ended by itself, and brings back what ended with the host', () =>
+  it('a desired state that was carried out leaves a VM down that shut itself down, and starts one that ended with the host', () =>
     assert.deepEqual(row('running', more), ['lost', 'done', 'done', 'done', 'done', start]))
-  it('a desired state that was carried out keeps down what is to be down', () =>
+  it('a desired state that was carried out keeps a stopped VM stopped', () =>
     assert.deepEqual(row('stopped', more), ['lost', 'done', stop, stop, 'done', 'done']))
-  it('a desired state that was carried out keeps frozen what is to be frozen', () =>
+  it('a desired state that was carried out keeps a suspended VM suspended', () =>
     assert.deepEqual(row('suspended', more), ['lost', 'done', 'suspend: suspend', 'done', 'done', 'done']))
-  it('a desired state that was carried out does not try a failed deployment again', () =>
+  it('a desired state that was carried out does not retry a failed deployment', () =>
     assert.equal(row('running', { ...more, isDeployed: false })[0], 'done'))
 })
 
 describe('disk that is to change', () => {
-  it('a disk that is to change is reverted without grace, and the VM is as desired afterwards', () => {
+  it('a disk that is to change is reverted without a grace period, and the VM returns to its desired state', () => {
     const more = { needsRevert: true }
     const down = 'revert: image revert start'
     const up = 'revert: image kill revert start'
@@ -125,7 +125,7 @@ describe('disk that is to change', () => {
     assert.equal(row('stopped', more)[2], 'revert: image kill revert')
   })
 
-  it('a disk that is to change grows while the VM is down, and partition and file system when it is up again', () => {
+  it('a disk that is to change is grown while the VM is down, its partition and file system when it runs again', () => {
     const more = { needsGrowth: true, hasCredentials: true }
     const up = 'resize: image stop grow start partition'
     const down = 'resize: image grow start partition'
@@ -136,12 +136,12 @@ describe('disk that is to change', () => {
     assert.equal(row('stopped', { hasCredentials: true })[2], 'stop: stop')
   })
 
-  it('a disk that is to change is not touched again once the desired state was carried out or failed', () =>
+  it('a disk that is to change is not changed again once the desired state was carried out or failed', () =>
     assert.equal(row('running', { isFulfilled: true, needsGrowth: true, needsRevert: true })[2], 'done'))
 })
 
 describe('plan table', () => {
-  it('the table of plans has only steps that their kind of work names, in that order', () => {
+  it('the table of plans has only the steps of each kind of work, in their order', () => {
     for (const situation of every) {
       const plan = planFor(situation)
       if (!('kind' in plan)) continue
@@ -155,7 +155,7 @@ describe('plan table', () => {
     }
   })
 
-  it('the table of plans uses every step, and every step has a point to fail at', () => {
+  it('the table of plans uses every step, and every step has a fail point', () => {
     const more = [{}, { needsCapture: true }, { needsClaim: true }]
     const all = more.flatMap((change) => every.map((situation) => ({ ...situation, ...change })))
     const used = new Set(all.map(planFor).flatMap((plan) => [...plan.steps]))
@@ -167,7 +167,7 @@ describe('plan table', () => {
       )
   })
 
-  it('the table of plans never makes or changes a disk under a VM that runs, and never starts one that is to be down', () => {
+  it('the table of plans never creates or changes a disk of a running VM, and never starts a VM that shall be down', () => {
     for (const situation of every) {
       const plan = planFor(situation)
       const list: readonly string[] = plan.steps

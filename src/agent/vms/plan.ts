@@ -1,4 +1,4 @@
-// What to do about a VM: a table of desired × observed. Pure: no I/O, no clock, no driver.
+// Plans the work on a VM from its desired and its observed state. Pure: no I/O, no clock, no driver.
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { Observed } from '../../drivers/driver.ts'
 import type { WorkKind, WorkStep } from './steps.ts'
@@ -9,25 +9,24 @@ export type Actual = Observed['state']
 export interface VmSituation {
   readonly desired: Desired
   readonly actual: Actual
-  /** This generation was carried out before, or failed for good: from now on it is only kept. */
+  /** This generation was carried out, or has failed. Its state is only maintained. */
   readonly isFulfilled: boolean
-  /** It was up once. A deployment that failed was taken back, and one that was cut off is gone on with. */
+  /** The VM has run. Failed deployments are undone, interrupted ones are continued. */
   readonly isDeployed: boolean
-  /** The disk is older than the last revert that was asked for. */
+  /** The disk is older than the last requested revert. */
   readonly needsRevert: boolean
-  /** The disk is smaller than desired. */
   readonly needsGrowth: boolean
-  /** Something of it is to be frozen for an image. */
+  /** A requested capture has not been frozen. */
   readonly needsCapture: boolean
-  /** It takes over a slot, and has not yet. */
+  /** The VM shall take over a slot of a pool, and has not yet. */
   readonly needsClaim: boolean
-  /** The slot could not become this VM: it makes room for one that is deployed. */
+  /** The slot could not be taken over. It is removed, and the VM is deployed. */
   readonly isUnclaimable: boolean
-  /** Partition and file system are to be grown in the guest, too. */
+  /** There are credentials for growing the file system in the guest. */
   readonly hasCredentials: boolean
 }
 
-/** Nothing to do: `as` says why, where that is not simply that all is well. */
+/** Nothing to do, because the state is reached (`done`) or cannot be reached. */
 export interface Rest {
   readonly steps: readonly []
   readonly as: 'done' | 'lost' | 'not-running'
@@ -39,9 +38,9 @@ export interface Work {
 export type VmPlan = Rest | Work
 
 const done: Rest = { steps: [], as: 'done' }
-/** Its disk was here and is not any more: a new one would pass for the old one, so somebody has to decide. */
+/** The disk has vanished. A user must decide, because a new disk could be mistaken for the old one. */
 const lost: Rest = { steps: [], as: 'lost' }
-/** Only what runs can be frozen. The server refuses it; but the VM may have ended since. */
+/** Only a running VM can be suspended. The server checks that, but the VM may have ended since. */
 const notRunning: Rest = { steps: [], as: 'not-running' }
 const work = (kind: WorkKind, ...steps: [WorkStep, ...WorkStep[]]): Work => ({ kind, steps })
 
@@ -57,10 +56,10 @@ const discard = work('claim', 'discard')
 
 type Row = Readonly<Record<Actual, VmPlan>>
 
-/** A new generation. */
+/** For a new generation. */
 const fresh: Readonly<Record<Desired, Row>> = {
   running: { absent: lost, stopped: start, running: done, suspended: resume, failed: start, gone: start },
-  // A stop of one that is down is a step all the same: drivers tidy up after what failed.
+  // A VM that is down is stopped too, so that the driver cleans up after a failure.
   stopped: { absent: lost, stopped: done, running: stop, suspended: stop, failed: stop, gone: stop },
   suspended: {
     absent: lost,
@@ -73,7 +72,7 @@ const fresh: Readonly<Record<Desired, Row>> = {
   deleted: { absent: remove, stopped: remove, running: remove, suspended: remove, failed: remove, gone: remove },
 }
 
-/** A new generation of a VM that is not deployed: the same, but it is made, and what was never there is not lost. */
+/** For a VM that is not deployed: it is created, and a missing disk is not lost. */
 const first: Readonly<Record<Desired, Row>> = {
   running: { ...fresh.running, absent: deploy, stopped: deploy, failed: deploy, gone: deploy },
   stopped: { ...fresh.stopped, absent: done },
@@ -82,10 +81,10 @@ const first: Readonly<Record<Desired, Row>> = {
 }
 
 /**
- * A generation that was carried out. One that powered itself off stays off, one that failed stays failed, until somebody
- * starts it, which is a new one. What ended with the host is started again; frozen memory is lost with the host.
+ * For a generation that was carried out. A VM that shut itself down or failed stays so until a user starts it, which is a new
+ * generation. A VM that ended with its host is started again; a suspended one has lost its memory with the host.
  */
-const kept: Readonly<Record<Exclude<Desired, 'deleted'>, Row>> = {
+const fulfilled: Readonly<Record<Exclude<Desired, 'deleted'>, Row>> = {
   running: { absent: lost, stopped: done, running: done, suspended: done, failed: done, gone: start },
   stopped: { absent: lost, stopped: done, running: stop, suspended: stop, failed: done, gone: done },
   suspended: { absent: lost, stopped: done, running: suspend, suspended: done, failed: done, gone: done },
@@ -96,15 +95,15 @@ const isUp: Readonly<Record<Actual, boolean>> = {
   stopped: false,
   running: true,
   suspended: true,
-  // It may have a process yet: paused on an error, or out of control.
+  // The VM may still have a process, such as one that is paused on an error.
   failed: true,
   gone: false,
 }
 
 const canBeClaimed: Readonly<Partial<Record<Actual, boolean>>> = { running: true, suspended: true }
 
-/** How it comes back to the desired state once its disk was worked on with the VM down. */
-const back: Readonly<Record<Desired, readonly WorkStep[]>> = {
+/** The steps from a stopped VM to the desired state. */
+const restore: Readonly<Record<Desired, readonly WorkStep[]>> = {
   running: ['start'],
   stopped: [],
   suspended: ['start', 'suspend'],
@@ -113,28 +112,27 @@ const back: Readonly<Record<Desired, readonly WorkStep[]>> = {
 
 export function planFor(situation: VmSituation): VmPlan {
   const { desired, actual, isFulfilled, isDeployed, needsRevert, needsGrowth } = situation
-  // Also before its end: after a save and a deletion at once, both are done. What runs no more is a failure of the capture.
+  // Before a deletion too, so that both are done. If the VM does not run, the capture fails.
   if (situation.needsCapture && isDeployed) return capture
   if (desired === 'deleted') return fresh.deleted[actual]
   if (situation.needsClaim) return canBeClaimed[actual] && !situation.isUnclaimable ? claim : discard
   if (!isDeployed) return isFulfilled ? done : first[desired][actual]
-  if (isFulfilled) return kept[desired][actual]
+  if (isFulfilled) return fulfilled[desired][actual]
   if (needsRevert) return revert(situation)
-  // Credentials without growth: after a revert the file system is smaller than the disk, which kept its size.
+  // Credentials without growth: after a revert, the file system is smaller than the disk, whose size stays.
   const isForGuest = situation.hasCredentials && desired === 'running'
   if ((needsGrowth || isForGuest) && actual !== 'absent') return resize(situation)
   return fresh[desired][actual]
 }
 
-/** A new disk from the image: what runs on the old one has nothing to save. */
+/** Replaces the disk. The VM is killed, because nothing on the old disk is kept. A lost disk is created. */
 const revert = ({ desired, actual }: VmSituation): Work =>
-  // A revert needs no old disk: it also brings back a VM whose disk was lost.
   actual === 'absent'
-    ? work('revert', 'image', 'create', ...back[desired])
-    : work('revert', 'image', ...(isUp[actual] ? (['kill'] as const) : []), 'revert', ...back[desired])
+    ? work('revert', 'image', 'create', ...restore[desired])
+    : work('revert', 'image', ...(isUp[actual] ? (['kill'] as const) : []), 'revert', ...restore[desired])
 
 const resize = ({ desired, actual, hasCredentials }: VmSituation): Work => {
   const down: readonly WorkStep[] = isUp[actual] ? ['stop'] : []
   const inside: readonly WorkStep[] = hasCredentials && desired === 'running' ? ['partition'] : []
-  return work('resize', 'image', ...down, 'grow', ...back[desired], ...inside)
+  return work('resize', 'image', ...down, 'grow', ...restore[desired], ...inside)
 }

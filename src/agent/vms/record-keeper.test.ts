@@ -1,4 +1,4 @@
-// A record that cannot be written now is written later; what failed, or was reverted, is reported only after that.
+// Records that cannot be written now are written later; failures and reverts are reported only after that.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -19,14 +19,14 @@ describe('record of a VM', () => {
   afterEach(() => rig[Symbol.asyncDispose]())
 
   const onDisk = async () => JSON.parse(await fs.readFile(file, 'utf8'))
-  /** Nothing can be put in place of a folder that is not empty. */
+  /** A file cannot replace a folder that is not empty. */
   const block = async (): Promise<void> => {
     await fs.rm(file)
     await fs.mkdir(path.join(file, 'in-the-way'), { recursive: true })
   }
   const unblock = () => fs.rm(file, { recursive: true })
 
-  it("an agent's record of a VM is written as soon as that works again", async () => {
+  it("an agent's record of a VM is written as soon as that is possible again", async () => {
     await block()
     const desired = rig.server.want({ uid: 'a', power: 'stopped' })
     assert.equal((await rig.server.fulfilled(desired)).power, 'stopped')
@@ -37,7 +37,7 @@ describe('record of a VM', () => {
     assert.deepEqual([report.power, report.generation], ['stopped', desired.generation])
   })
 
-  it("an agent's record of a VM does not keep a VM from being worked on, or deleted, while it cannot be written", async () => {
+  it("an agent's record of a VM does not delay work on the VM or its deletion while it cannot be written", async () => {
     await block()
     await rig.server.fulfilled(rig.server.want({ uid: 'a', power: 'stopped' }))
     assert.equal((await rig.server.fulfilled(rig.server.want({ uid: 'a', power: 'running' }))).power, 'running')
@@ -58,7 +58,7 @@ describe('record of a VM', () => {
   })
 
   it("an agent's record of a VM is written before a revert is reported", async () => {
-    // After the revert itself has written down that there is a new disk.
+    // After the revert has written the new disk generation.
     const { reached, release } = rig.world.block('start')
     const desired = rig.server.want({ uid: 'a', diskGeneration: 2 })
     await reached

@@ -1,4 +1,4 @@
-// What is known of one VM and belongs on disk: as it is, as it may be reported, and whether it was written.
+// The record of one VM: its present value, what of it may be reported, and whether it was written.
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { Handle } from '../../drivers/driver.ts'
 import { type Claim, originAfter } from '../state/authority.ts'
@@ -13,13 +13,11 @@ export class RecordKeeper {
   readonly #handles: Handles
   readonly #handle: Handle
   readonly #isUnreadable: boolean
-  /** Made once of a desired state: every step asks for it. */
-  #stored: { readonly of: DesiredVm; readonly value: VmHandleRecord['desired'] } | undefined
   #record: VmHandleRecord | undefined
   #origin: VmHandleRecord['origin']
   #isKept: boolean
   #isUnwritten = false
-  #tellable: number | undefined
+  #reportable: number | undefined
 
   constructor(handles: Handles, handle: Handle, found: HandleLookup['record'] | 'new') {
     this.#handles = handles
@@ -46,18 +44,17 @@ export class RecordKeeper {
     return this.#isUnwritten && this.#record !== undefined
   }
 
-  /** The generation that may be reported while a newer one must be written first. */
-  get tellable(): number | undefined {
-    return this.#tellable
+  /** The generation that may be reported as long as a newer one is not written. */
+  get reportable(): number | undefined {
+    return this.#reportable
   }
 
-  /** A desired state came from its server. */
   setDesired(desired: DesiredVm, claim: Claim): void {
     const before = this.#origin
     this.#origin = originAfter(before, claim, desired.revision)
-    // A higher revision alone is written with whatever comes of the desired state.
-    const isOther = before?.store !== this.#origin?.store || before?.node !== this.#origin?.node
-    if (this.#isKept || isOther) this.#isUnwritten = true
+    // A higher revision alone is written with the outcome of the desired state.
+    const isMoved = before?.store !== this.#origin?.store || before?.node !== this.#origin?.node
+    if (this.#isKept || isMoved) this.#isUnwritten = true
     this.#isKept = false
   }
 
@@ -66,43 +63,39 @@ export class RecordKeeper {
     this.#isKept = true
   }
 
-  /** The record with this generation in it. */
   for(vm: DesiredVm): VmHandleRecord {
-    if (this.#stored?.of !== vm) this.#stored = { of: vm, value: storedOf(vm) }
-    const { value: desired } = this.#stored
-    if (this.#record) return this.#record.desired === desired ? this.#record : { ...this.#record, desired }
-    // One whose record cannot be read has a disk that somebody may need: it counts as the desired one.
+    const desired = storedOf(vm)
+    if (this.#record) return { ...this.#record, desired }
+    // If the record is unreadable, the disk must not be replaced: it counts as the desired one.
     const diskGeneration = this.#isUnreadable ? vm.diskGeneration : 0
     return { version: 1, handle: this.#handle, desired, fulfilled: 0, diskGeneration }
   }
 
-  /** Work on it begins. */
   begin(desired: DesiredVm): void {
     this.#record = this.for(desired)
   }
 
-  /** Generations count anew. */
+  /** Adapts the record to a server whose generations start over. */
   rebase(desired: DesiredVm): void {
-    this.#tellable = undefined
+    this.#reportable = undefined
     if (!this.#record) return
     this.#record = rebased(this.#record, desired)
     this.#isUnwritten = true
   }
 
   /**
-   * The server knows from this node that the generation was carried out, and the agent that said so was killed before it
-   * could write that down. It is not done again: what became of the VM since was not asked for.
+   * The server knows from this node that the generation was carried out, but the agent was killed before it could write so. It
+   * is not repeated, because the VM may have changed since, such as by a shutdown in the guest.
    */
   confirm(desired: DesiredVm): void {
     const { fulfilled = 0, diskGeneration = 0 } = this.#record ?? {}
-    const isTold = (desired.fulfilled ?? 0) >= desired.generation
-    if (isTold && fulfilled < desired.generation && diskGeneration >= Math.max(1, desired.diskGeneration))
+    const isReported = (desired.fulfilled ?? 0) >= desired.generation
+    if (isReported && fulfilled < desired.generation && diskGeneration >= Math.max(1, desired.diskGeneration))
       this.settle(desired, {}, false)
   }
 
-  /** What waited in a pool is this VM from now on, once the claim is carried out. */
   handOver(vm: DesiredVm): void {
-    this.#tellable = undefined
+    this.#reportable = undefined
     if (!this.#record) return
     const { problem: _, warning: __, wasDeployed: ___, isClaimed: ____, ...rest } = this.#record
     this.#record = { ...rest, desired: storedOf(vm), fulfilled: 0 }
@@ -115,7 +108,6 @@ export class RecordKeeper {
     await this.write()
   }
 
-  /** It reads from an image that is whole. */
   async arrived(): Promise<void> {
     if (!this.#record?.isArriving) return
     const { isArriving: _, ...rest } = this.#record
@@ -124,10 +116,10 @@ export class RecordKeeper {
     await this.write()
   }
 
-  /** The desired state is done with, well or not. To be written. */
+  /** The desired state was carried out or has failed. The caller writes the record. */
   settle(desired: DesiredVm, { problem, warning }: ReportTexts, mustWriteFirst: boolean): void {
     const { problem: _, warning: __, isGrowing: ___, ...rest } = this.for(desired)
-    if (mustWriteFirst) this.#tellable ??= rest.fulfilled
+    if (mustWriteFirst) this.#reportable ??= rest.fulfilled
     this.#record = {
       ...rest,
       fulfilled: desired.generation,
@@ -137,11 +129,10 @@ export class RecordKeeper {
     this.#isUnwritten = true
   }
 
-  /** Does nothing when all is written; where it fails, it stays to be done. */
   async write(): Promise<void> {
     if (!this.#isUnwritten || !this.#record) return
     this.#isUnwritten = false
-    // Whom it belongs to may have changed while it was worked on.
+    // The origin may have changed during the work.
     const { isKept: _, origin: __, ...rest } = this.#record
     const marks = { ...(this.#origin && { origin: this.#origin }), ...(this.#isKept && { isKept: true as const }) }
     this.#record = { ...rest, ...marks }
@@ -151,6 +142,6 @@ export class RecordKeeper {
       this.#isUnwritten = true
       throw error
     }
-    if (!this.#isUnwritten) this.#tellable = undefined
+    if (!this.#isUnwritten) this.#reportable = undefined
   }
 }

@@ -1,11 +1,11 @@
-// The report about a VM: put together from what is there, what is on record, and what is under way.
+// Builds the report about a VM from its observed state, its record and work in progress.
 import type { VmReport } from '../../api/nodes/agent.ts'
 import type { Observed } from '../../drivers/driver.ts'
 import type { ArrivalState } from '../images/arrival.ts'
 import type { StoredDesired, VmHandleRecord } from '../state/handles.ts'
 import { endedWithHost } from './messages.ts'
 
-interface Known {
+interface VmFacts {
   readonly desired: StoredDesired
   readonly record: VmHandleRecord | undefined
   readonly observed: Observed
@@ -15,7 +15,7 @@ interface Known {
 }
 
 export function reportOf(
-  { desired, record, observed, portsTaken, booted, arrival }: Known,
+  { desired, record, observed, portsTaken, booted, arrival }: VmFacts,
   extra: Partial<VmReport> = {},
 ): VmReport {
   const problem = observed.state === 'failed' ? observed.problem : record?.problem
@@ -25,7 +25,7 @@ export function reportOf(
     namespace: desired.namespace,
     name: desired.name,
     generation: record?.fulfilled ?? 0,
-    // It waits for other ports.
+    // The server assigns other ports.
     power: portsTaken ? 'starting' : powerOf(observed, record),
     ...(problem !== undefined && { problem }),
     ...(warning !== undefined && { warning }),
@@ -37,7 +37,6 @@ export function reportOf(
   }
 }
 
-/** In steps: each is a write to the server's database. */
 function arrivalOf({ bytes, of, bytesPerSecond, waiting }: ArrivalState): NonNullable<VmReport['image']> {
   const percent = Math.floor((100 * bytes) / Math.max(1, of))
   return {
@@ -63,6 +62,6 @@ const powers: Readonly<Record<Exclude<Observed['state'], 'absent'>, VmReport['po
 
 function powerOf({ state }: Observed, record: VmHandleRecord | undefined): VmReport['power'] {
   if (state !== 'absent') return powers[state]
-  // Without a disk it cannot be anything else, once somebody has tried; before that it is on its way.
+  // Without a disk, the VM is still to be created, or its creation has failed.
   return record?.problem === undefined ? 'pending' : 'failed'
 }

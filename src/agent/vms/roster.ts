@@ -1,5 +1,5 @@
-// The VMs of this node, a worker for each, and what the server's lists do to them. Nothing goes because a server does not
-// list it, unless that server speaks for the data that the VM came from, and is as far as this node has seen.
+// The VMs of this node, with a worker for each, and what the server's lists mean for them. A VM that a list does not contain is
+// removed only if the list comes from the data that the VM belongs to, and is at least as new as what this node has seen.
 import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Claim, whyKept } from '../state/authority.ts'
@@ -9,113 +9,122 @@ import { type VmContext, VmWorker } from './vm.ts'
 
 type Hello = Extract<AgentMessage, { type: 'HELLO' }>
 
-interface Roster {
-  /** VMs of an earlier agent; returns how many. */
-  adopt(): Promise<number>
-  hello(hello: Hello): void
-  setDesired(vm: DesiredVm): void
-  get(uid: string): VmWorker | undefined
-  all(): readonly VmWorker[]
-  /** Every port that the server knows to be taken by a VM of this node. */
-  ports(): ReadonlySet<number>
-  stop(): Promise<void>
-}
-
 interface RosterOptions {
   readonly context: Omit<VmContext, 'ended'>
   readonly lastSeen: LastSeenStore
-  /** What the cluster calls this node now. */
+  /** The node's present uid in the cluster. */
   nodeUid(): string
-  /** VMs that are not in the first HELLO go, whatever speaks against it. */
+  /** Remove VMs that the first HELLO does not contain, in any case. */
   readonly removeUnknown: boolean
   readonly log: Log
 }
 
-export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }: RosterOptions): Roster {
-  const workers = new Map<string, VmWorker>()
-  const full: VmContext = { ...context, ended: (uid) => workers.delete(uid) }
-  // Once: an option that was left in a unit file must not make every restored backup a loss.
-  let mustRemove = removeUnknown
-  /** Missing before the first HELLO, before which nothing else comes. */
-  let current: Claim | undefined
+export class Roster {
+  readonly #options: RosterOptions
+  readonly #context: VmContext
+  readonly #workers = new Map<string, VmWorker>()
+  /** For the first HELLO only: if the option stays in a unit file, a restored backup must not delete VMs. */
+  #mustRemove: boolean
+  /** Undefined before the first HELLO. */
+  #claim: Claim | undefined
 
-  const give = (vm: DesiredVm, claim: Claim): void => {
+  constructor(options: RosterOptions) {
+    this.#options = options
+    this.#mustRemove = options.removeUnknown
+    this.#context = { ...options.context, ended: (uid) => this.#workers.delete(uid) }
+  }
+
+  /** Takes over the VMs of an earlier agent. Returns their number. */
+  async adopt(): Promise<number> {
+    const found = await this.#context.tools.handles.list()
+    for (const { uid, record } of found) {
+      const worker = new VmWorker(this.#context, uid, record)
+      this.#workers.set(worker.uid, worker)
+      if (typeof record === 'object' && record.origin) this.#options.lastSeen.remember(record.origin)
+      worker.adopt()
+    }
+    return found.length
+  }
+
+  hello({ vms, kept, store }: Hello): void {
+    if (!Array.isArray(vms)) throw new TypeError('it has none')
+    const { lastSeen, nodeUid } = this.#options
+    const listed = new Set([...vms.flatMap(({ uid, slot = uid }) => [uid, slot]), ...kept])
+    const outdated = new Set(vms.filter((vm) => this.#workers.get(vm.uid)?.isAheadOf(vm, store.uid)))
+    const claim = lastSeen.hear(store, nodeUid(), outdated.size > 0)
+    this.#claim = { ...claim, isReset: false }
+    for (const [uid, worker] of this.#workers) if (!listed.has(uid)) this.#handleUnlisted(uid, worker, claim)
+    this.#mustRemove = false
+    for (const vm of vms) this.#give(vm, { ...claim, isReset: claim.isReset || outdated.has(vm) })
+  }
+
+  setDesired(vm: DesiredVm): void {
+    if (this.#claim) this.#give(vm, this.#claim)
+  }
+
+  /** Finds a VM by its uid, or by that of its folder. */
+  get(uid: string): VmWorker | undefined {
+    return this.#workers.get(uid) ?? this.#byFolder(uid)
+  }
+
+  all(): readonly VmWorker[] {
+    return [...this.#workers.values()]
+  }
+
+  /** The ports that VMs use and that the server knows. Those of other VMs are reported as used by other programs. */
+  ports(): ReadonlySet<number> {
+    const reported = this.all().filter(({ isSilent }) => !isSilent)
+    return new Set(reported.flatMap(({ desired }) => (desired ? portsOf(desired) : [])))
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.all().map((worker) => worker.stop()))
+    await this.#options.lastSeen.stop()
+  }
+
+  #give(vm: DesiredVm, claim: Claim): void {
     try {
-      const known = workers.get(vm.uid) ?? taken(vm.slot)
-      // A slot that is a VM by now: what is said of it comes too late.
-      if (!known && byFolder(vm.uid)) return
-      const worker = known ?? new VmWorker(full, vm.uid, 'new')
-      workers.set(vm.uid, worker)
+      const known = this.#workers.get(vm.uid) ?? this.#takeSlot(vm.slot)
+      // The state of a slot that a VM has taken over in the meantime is outdated.
+      if (!known && this.#byFolder(vm.uid)) return
+      const worker = known ?? new VmWorker(this.#context, vm.uid, 'new')
+      this.#workers.set(vm.uid, worker)
       worker.setDesired(vm, claim)
       const { store, node } = claim
-      lastSeen.heard({ store, node, revision: vm.revision })
+      this.#options.lastSeen.heard({ store, node, revision: vm.revision })
     } catch (error) {
-      log.error('the server requested a VM with an invalid id', { name: vm.name, namespace: vm.namespace }, error)
+      const { name, namespace } = vm
+      this.#options.log.error('the server requested a VM with an invalid id', { name, namespace }, error)
     }
   }
 
-  const byFolder = (uid: string): VmWorker | undefined => {
-    for (const worker of workers.values()) if (worker.handle.uid === uid) return worker
-    return undefined
+  #byFolder(uid: string): VmWorker | undefined {
+    return this.all().find(({ handle }) => handle.uid === uid)
   }
 
-  /** A slot that a VM takes over; one that goes already is none. */
-  const taken = (slot: string | undefined): VmWorker | undefined => {
-    const worker = slot === undefined ? undefined : workers.get(slot)
+  /** The slot that a VM takes over, unless it is being removed. */
+  #takeSlot(slot: string | undefined): VmWorker | undefined {
+    const worker = slot === undefined ? undefined : this.#workers.get(slot)
     if (!worker || worker.isDiscarded) return undefined
-    workers.delete(worker.uid)
+    this.#workers.delete(worker.uid)
     return worker
   }
 
-  const passOver = (uid: string, worker: VmWorker, claim: Claim): void => {
+  #handleUnlisted(uid: string, worker: VmWorker, claim: Claim): void {
     if (worker.isDiscarded) return
+    const { log } = this.#options
     const { name = uid, namespace } = worker.desired ?? {}
     const about = { name, namespace, folder: worker.handle.folder }
     const reason = whyKept(worker.ownership, claim)
-    if (reason === undefined || mustRemove) {
+    if (reason === undefined || this.#mustRemove) {
       log.warn('removing a VM that the server does not list', { ...about, reason: reason && '--remove-unknown' })
       worker.discard()
     } else {
-      log.error(kept, { ...about, reason })
+      log.error(keptMessage, { ...about, reason })
       worker.keep()
     }
   }
-
-  return {
-    async adopt() {
-      const found = await context.tools.handles.list()
-      for (const { uid, record } of found) {
-        const worker = new VmWorker(full, uid, record)
-        workers.set(worker.uid, worker)
-        if (typeof record === 'object' && record.origin) lastSeen.remember(record.origin)
-        worker.adopt()
-      }
-      return found.length
-    },
-    hello({ vms, kept: spared, store }) {
-      if (!Array.isArray(vms)) throw new TypeError('it has none')
-      const listed = new Set([...vms.flatMap(({ uid, slot = uid }) => [uid, slot]), ...spared])
-      const newer = new Set(vms.filter((vm) => workers.get(vm.uid)?.isAheadOf(vm, store.uid)))
-      const claim = lastSeen.hear(store, nodeUid(), newer.size > 0)
-      current = { ...claim, isAnew: false }
-      for (const [uid, worker] of workers) if (!listed.has(uid)) passOver(uid, worker, claim)
-      mustRemove = false
-      for (const vm of vms) give(vm, { ...claim, isAnew: claim.isAnew || newer.has(vm) })
-    },
-    setDesired: (vm) => void (current && give(vm, current)),
-    get: (uid) => workers.get(uid) ?? byFolder(uid),
-    all: () => [...workers.values()],
-    ports() {
-      // Ports of VMs that the server does not know are reported as busy, like those of any other program.
-      const known = [...workers.values()].filter(({ isSilent }) => !isSilent)
-      return new Set(known.flatMap(({ desired }) => (desired ? portsOf(desired) : [])))
-    },
-    async stop() {
-      await Promise.all([...workers.values()].map((worker) => worker.stop()))
-      await lastSeen.stop()
-    },
-  }
 }
 
-const kept =
+const keptMessage =
   'A VM that the server does not list is KEPT and keeps running. Restore the server data that it belongs to, or start the agent once with --remove-unknown to remove it'

@@ -1,27 +1,26 @@
-// From the desired state of a VM to the spec that a driver gets.
+// Converts the desired state of a VM into the spec for its driver.
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import { machineOf, randomSerial } from '../../api/vms/vm-shape.ts'
 import type { BaseImage, Forward, VmSpec } from '../../drivers/driver.ts'
+import type { StoredDesired } from '../state/handles.ts'
 
 const gib = 2 ** 30
 const guestPorts = { ssh: 22, screenshare: 5900 } as const
 
-/** Sizes on the wire are whole GiB; a disk that is a little larger than one counts as the next. */
+/** Sizes in the API are in whole GiB, rounded up. */
 export const diskGbOf = (bytes: number): number => Math.ceil(bytes / gib)
 export const bytesOf = (diskGb: number): number => diskGb * gib
 
-/** Every port of the node that a VM takes. */
-export const portsOf = ({ ssh, vnc, screenshare, reservedPorts }: PortsOf): number[] =>
+export const portsOf = ({ ssh, vnc, screenshare, reservedPorts }: StoredDesired): number[] =>
   [ssh, vnc, screenshare, ...reservedPorts.map(({ nodePort }) => nodePort)].filter((port) => port !== undefined)
-type PortsOf = Pick<DesiredVm, 'ssh' | 'vnc' | 'screenshare' | 'reservedPorts'>
 
-/** `iso`: the file, where the VM has one. */
+/** `iso` is the path of the file. */
 export function driverSpec(vm: DesiredVm, image: BaseImage, iso?: string): VmSpec {
   if (vm.gpuPassthrough) throw new Error('this node has no GPU to pass through; deploy it without gpuPassthrough')
-  // What a slot was made with stays: its network cards, its serial number.
+  // A VM that took over a slot keeps the slot's network cards and serial number.
   const uid = vm.slot ?? vm.uid
   const { name, architecture, cpu, memoryMiB, ip, display, metadata, facts, userdata } = vm
   const { gpuPassthrough: _, iso: __, systemSerial, ...machine } = machineOf(vm)
@@ -47,7 +46,7 @@ export function driverSpec(vm: DesiredVm, image: BaseImage, iso?: string): VmSpe
   }
 }
 
-/** Of twelve letters and digits, as many Macs have, and the same at every start. */
+/** Twelve letters and digits, as on many Macs, and the same at every start. */
 const ownSerial = (uid: string): string =>
   createHash('sha256').update(`${uid}/serial`).digest('hex').slice(0, 12).toUpperCase()
 
@@ -59,7 +58,7 @@ const forwardsOf = ({ ssh, screenshare, reservedPorts }: DesiredVm): Forward[] =
   ...reservedPorts.map(({ nodePort, vmPort, protocol }) => ({ protocol, hostPort: nodePort, guestPort: vmPort })),
 ]
 
-/** An ISO without content, put there by hand. Names come from users: only one that is a plain name of a file in that folder is looked for. */
+/** An ISO that an administrator has put into the folder. Names come from users, so only plain file names are accepted. */
 export async function isoFile(folder: string, name: string): Promise<string> {
   const file = path.join(folder, name)
   const isPlain = path.basename(name) === name && !name.startsWith('.') && !name.includes('\0')

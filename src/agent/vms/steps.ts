@@ -1,9 +1,9 @@
-// The steps that work on a VM is made of, the kinds of work, and the points at which tests let the agent die.
+// The kinds of work on VMs, the steps that they consist of, and the points at which tests kill the agent.
 
 /**
- * image: the node's copy of the image. create: the disk. kill: end it at once. partition: grow partition and file system
- * in the guest. capture: freeze it for an image. claim: a slot of a pool becomes this VM. discard: a slot that cannot. Each can
- * be done again after it was cut off.
+ * Each step can be repeated after an interruption. image: get the node's copy of the image. create: create the disk. partition:
+ * grow partition and file system in the guest. claim: turn a slot of a pool into this VM. discard: remove a slot that cannot be
+ * claimed.
  */
 export const steps = [
   'image',
@@ -23,7 +23,6 @@ export const steps = [
 ] as const
 export type WorkStep = (typeof steps)[number]
 
-/** What is shown of a step while it lasts. */
 export const phases: Readonly<Record<WorkStep, string>> = {
   image: 'getting the image',
   create: 'creating the disk',
@@ -41,7 +40,7 @@ export const phases: Readonly<Record<WorkStep, string>> = {
   destroy: 'removing',
 }
 
-/** Kinds of work, with every step that they may have, in order. */
+/** Each kind of work with the steps that it may have, in order. */
 export const workKinds = {
   deploy: ['image', 'create', 'start'],
   start: ['image', 'start'],
@@ -56,7 +55,7 @@ export const workKinds = {
 } as const satisfies Readonly<Record<string, readonly WorkStep[]>>
 export type WorkKind = keyof typeof workKinds
 
-/** `agent.<kind>.<step>` stands before a step; `done` after the last one, before it is written down. */
+/** `agent.<kind>.<step>` is before a step, and `done` after the last one, before the outcome is written. */
 export const failPointOf = (kind: WorkKind, step: WorkStep | 'done'): string => `agent.${kind}.${step}`
 
 export const failPoints: readonly string[] = Object.entries(workKinds).flatMap(([kind, list]) =>

@@ -6,7 +6,7 @@ import net from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { AgentRig } from '../../../test/support/rigs/agent-rig.ts'
 import { readableLog } from '../../../test/support/tools/agent-log.ts'
-import { createTunnels, maxAtOnce } from './tunnels.ts'
+import { createTunnels, maxTunnels } from './tunnels.ts'
 
 describe('tunnels of an agent', () => {
   let rig: AgentRig
@@ -30,7 +30,7 @@ describe('tunnels of an agent', () => {
     guest.close()
   })
 
-  it('tunnels of an agent carry bytes both ways, and end with either side', async () => {
+  it('tunnels of an agent transfer bytes in both directions, and end with either side', async () => {
     const tunnel = await rig.server.dial('a', 'ssh')
     assert.equal(String(await once(tunnel, 'data')), 'SSH-2.0-guest\r\n')
     tunnel.write('hello')
@@ -47,7 +47,7 @@ describe('tunnels of an agent', () => {
     await once(socket, 'close')
   })
 
-  it('tunnels of an agent carry large amounts whole', async () => {
+  it('tunnels of an agent transfer large amounts completely', async () => {
     const source = net.createServer((socket) => void socket.end(Buffer.alloc(8 * 1024 * 1024, 7)))
     await once(source.listen(0, '127.0.0.1'), 'listening')
     const { port } = source.address() as net.AddressInfo
@@ -58,7 +58,7 @@ describe('tunnels of an agent', () => {
     source.close()
   })
 
-  it('tunnels of an agent are closed when nobody answers, when there is no such port, and when there is no such VM', async () => {
+  it('tunnels of an agent are closed if the port does not respond, and for unknown ports and VMs', async () => {
     await rig.server.fulfilled(rig.server.want({ uid: 'b', ssh: 1 }))
     for (const [uid, to] of [
       ['b', 'ssh'],
@@ -70,7 +70,7 @@ describe('tunnels of an agent', () => {
     }
   })
 
-  it('tunnels of an agent are not even begun when there are too many', async () => {
+  it('tunnels of an agent beyond the limit are refused without a connection', async () => {
     let connects = 0
     const { log, lines } = readableLog()
     const connect = (_path: string, signal: AbortSignal) => {
@@ -78,15 +78,15 @@ describe('tunnels of an agent', () => {
       return new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     }
     const tunnels = createTunnels({ connect, find: () => undefined, measured: () => '', log })
-    for (let index = 0; index < maxAtOnce + 10; index++)
+    for (let index = 0; index < maxTunnels + 10; index++)
       tunnels.open({ type: 'DIAL', tunnel: String(index), uid: 'a', to: 'ssh' })
     await new Promise(setImmediate)
-    assert.deepEqual([connects, tunnels.count, lines.length], [maxAtOnce, maxAtOnce, 10])
+    assert.deepEqual([connects, tunnels.count, lines.length], [maxTunnels, maxTunnels, 10])
     assert.match(lines[0]?.problem ?? '', /^256 connections are already open/)
     await tunnels.stop()
   })
 
-  it('tunnels of an agent show the end of the console, and what comes', async () => {
+  it("tunnels of an agent send the end of the console's log, and new lines", async () => {
     const file = `${rig.vmFolder('a')}/console.log`
     await fs.writeFile(file, 'one\ntwo\nthree\n')
     let text = ''
@@ -95,7 +95,7 @@ describe('tunnels of an agent', () => {
 
     const tunnel = await rig.server.dial('a', 'log', { tail: 1, follow: true })
     assert.equal(String(await once(tunnel, 'data')), 'three\n')
-    // It may come before the file is closed here.
+    // The data may arrive before the write resolves.
     const [more] = await Promise.all([once(tunnel, 'data'), fs.appendFile(file, 'four\n')])
     assert.equal(String(more), 'four\n')
     tunnel.destroy()

@@ -1,4 +1,5 @@
-// Connections that somebody opened through the server: to a port of a VM, or to the log of its console.
+// Connections that users opened through the server: to a port of a VM, to its console's log, or to measurements.
+import { once } from 'node:events'
 import net from 'node:net'
 import type { Duplex } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -10,31 +11,30 @@ import { followConsoleLog } from './console-log.ts'
 
 type Dial = Extract<AgentMessage, { type: 'DIAL' }>
 
-interface Target {
+export interface TunnelTarget {
   readonly desired: StoredDesired
-  /** Where its console is written to; undefined when the hypervisor keeps none. */
+  /** The file of its console; undefined if the hypervisor keeps none. */
   logFile(): string | undefined
-  /** Whether the VM itself has this port open, where the hypervisor can say. */
+  /** Whether the VM itself holds this port; absent if the hypervisor cannot tell. */
   holds?(port: number, ip: string): Promise<boolean>
 }
 
 interface Tunnels {
-  /** Returns at once. */
   open(dial: Dial): void
   readonly count: number
   stop(): Promise<void>
 }
 
 interface TunnelsOptions {
-  /** To the server. */
+  /** Connects to a path of the server. */
   connect(path: string, signal: AbortSignal): Promise<Duplex>
-  find(uid: string): Target | undefined
-  /** What a VM uses, or with an empty uid the node, as JSON. */
+  find(uid: string): TunnelTarget | undefined
+  /** Measurements of a VM, or of the node if the uid is empty, as JSON. */
   measured(uid: string, minutes: number): string
   readonly log: Log
 }
 
-export const maxAtOnce = 256
+export const maxTunnels = 256
 const connectMs = 10_000
 
 export function createTunnels({ connect, find, measured, log }: TunnelsOptions): Tunnels {
@@ -43,10 +43,9 @@ export function createTunnels({ connect, find, measured, log }: TunnelsOptions):
 
   const serve = async (dial: Dial): Promise<void> => {
     const { signal } = stopping
-    // Before anything else: each one that is opened costs a connection to the server and one to the VM.
-    if (open.size >= maxAtOnce) throw new Error(`${maxAtOnce} connections are already open; close some`)
+    if (open.size >= maxTunnels) throw new Error(`${maxTunnels} connections are already open; close some`)
     const target = find(dial.uid)
-    // The server is called, whether the VM is here or not: somebody waits at its other end.
+    // Connected even if the VM is unknown, because a client of the server waits for the connection.
     const tunnel = await connect(`/api/v1/agent/tunnels/${encodeURIComponent(dial.tunnel)}`, signal)
     try {
       if (dial.to === 'charts')
@@ -85,33 +84,28 @@ const ports = {
   screenshare: ({ screenshare }: StoredDesired) => screenshare,
 } as const
 
-/** Connected to the VM itself: whoever logs in gives passwords away, and others may have got its port while it did not listen. */
-async function reach(target: Target, to: keyof typeof ports, signal: AbortSignal): Promise<net.Socket> {
+/** Checks that the VM itself holds the port, because users send passwords and another program may have taken the port. */
+async function reach(target: TunnelTarget, to: keyof typeof ports, signal: AbortSignal): Promise<net.Socket> {
   const { desired } = target
   const port = ports[to](desired)
   if (port === undefined) throw new Error(`the VM "${desired.name}" has no port for ${to}`)
   const socket = net.connect({ host: desired.ip, port, noDelay: true, keepAlive: true })
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const timer = setTimeout(() => reject(new Error(`${desired.ip}:${port} is not responding`)), connectMs)
-  const abort = (): void => reject(signal.reason)
-  socket.once('connect', resolve).once('error', reject)
-  signal.addEventListener('abort', abort, { once: true })
+  const timeout = AbortSignal.timeout(connectMs)
   try {
-    await promise
-    // Asked once connected: who has the port now had it then, but for moments.
+    await once(socket, 'connect', { signal: AbortSignal.any([signal, timeout]) }).catch((error: unknown) => {
+      throw timeout.aborted ? new Error(`${desired.ip}:${port} is not responding`) : error
+    })
+    // Checked after connecting, so that the answer is about the program that accepted the connection.
     if ((await target.holds?.(port, desired.ip)) === false)
       throw new Error(`${desired.ip}:${port} is not open by the VM "${desired.name}"; another program may listen there`)
     return socket
   } catch (error) {
     socket.destroy()
     throw error
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', abort)
   }
 }
 
-/** Until one end has said all and the other has heard it, or is gone, which is how most of them end. */
+/** Ends when either side closes the connection. */
 async function splice(tunnel: Duplex, socket: net.Socket, signal: AbortSignal): Promise<void> {
   const ways = [pipeline(tunnel, socket, { signal }), pipeline(socket, tunnel, { signal })]
   await Promise.race(ways).catch(() => undefined)
@@ -120,7 +114,7 @@ async function splice(tunnel: Duplex, socket: net.Socket, signal: AbortSignal): 
   await Promise.allSettled(ways)
 }
 
-async function sendLog(tunnel: Duplex, target: Target, dial: Dial, signal: AbortSignal): Promise<void> {
+async function sendLog(tunnel: Duplex, target: TunnelTarget, dial: Dial, signal: AbortSignal): Promise<void> {
   const logFile = target.logFile()
   if (logFile === undefined) throw new Error(`the hypervisor keeps no log of "${target.desired.name}"`)
   const leaving = new AbortController()
@@ -129,6 +123,6 @@ async function sendLog(tunnel: Duplex, target: Target, dial: Dial, signal: Abort
   tunnel.resume()
   const ending = AbortSignal.any([signal, leaving.signal])
   const lines = followConsoleLog(logFile, { follow: dial.follow ?? false, tail: dial.tail, signal: ending })
-  // With the signal, because a tunnel whose other end has gone never says that it has taken everything.
+  // Needs the signal, because a tunnel whose other end has closed never drains.
   await pipeline(lines, tunnel, { signal: ending })
 }

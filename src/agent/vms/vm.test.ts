@@ -1,4 +1,4 @@
-// One VM without an agent around it, where what happens at the same time matters.
+// Races in the worker of a single VM.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import fs from 'node:fs/promises'
@@ -17,7 +17,7 @@ import { Reports } from '../link/reports.ts'
 import { openHandles } from '../state/handles.ts'
 import { VmWorker } from './vm.ts'
 
-it('a VM whose image is whole while the VM is being deleted leaves no record', async (t) => {
+it('a VM whose image becomes complete while the VM is being deleted leaves no record', async (t) => {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-vm-'))
   const world = new World()
   const pretended = pretendImages()
@@ -37,7 +37,7 @@ it('a VM whose image is whole while the VM is being deleted leaves no record', a
     await fs.rm(folder, { recursive: true })
   })
   const tools = {
-    // As for QEMU, a VM that does not run is fine.
+    // As with QEMU, the VM need not run.
     driver: { ...scriptedDriver(world, 'scripted'), arriving: { arrived: async () => undefined } },
     handles: openHandles(folder, 'scripted', 'synced'),
     images: { ...pretended, arrive },
@@ -52,7 +52,7 @@ it('a VM whose image is whole while the VM is being deleted leaves no record', a
   const want = (change: Partial<DesiredVm>): void =>
     worker.setDesired(
       { ...desiredVm('a'), imageStart: 'lazy', ...change },
-      { store: 's', node: 'n', isNewest: true, isAnew: false },
+      { store: 's', node: 'n', isNewest: true, isReset: false },
     )
   want({ generation: 1 })
   await eventually(() => assert.equal(told.at(-1), 'running'))

@@ -1,4 +1,17 @@
-// The worker of one VM: inspects it, plans, and does one thing at a time until the VM is as desired.
+// The worker of one VM: inspects it, plans, and works until the VM is as desired.
+//
+// What is concurrent. Workers of different VMs run side by side. A worker does one thing at a time: a turn inspects the VM, plans
+// one piece of work, carries it out and writes the record. Desired states, changes that the driver notices, images that become
+// complete and captures that end may come at any time; they only wake the worker, and are considered between steps. Watching for
+// the guest's boot runs beside the turns.
+//
+// What may die when. The agent may be killed at any point. What a later step relies on is in the record before that step, and
+// every step can be repeated, so the next agent plans again from the desired and the observed state. The VM itself keeps
+// running without an agent. A failed step is undone as far as possible, and the generation then counts as failed.
+//
+// What is promised. A generation that was carried out is not carried out again: a VM that shut itself down stays down. A disk
+// that has vanished is not replaced silently. A VM is removed only for a server with authority over it (state/authority.ts).
+// Secrets and credentials are never written to disk.
 import type { DesiredVm, VmReport } from '../../api/nodes/agent.ts'
 import type { Handle, Observed, PortTaken } from '../../drivers/driver.ts'
 import type { Log } from '../../platform/log.ts'
@@ -7,7 +20,7 @@ import type { ArrivalUser } from '../images/arrival.ts'
 import type { Reports } from '../link/reports.ts'
 import { type Claim, isBehind, type Unlisted } from '../state/authority.ts'
 import { desiredDeletion, type HandleLookup, isDeployed, type StoredDesired } from '../state/handles.ts'
-import { BootWatch, type SshPlace } from './boot-watch.ts'
+import { BootWatch, type SshAddress } from './boot-watch.ts'
 import {
   failureMessage,
   interrupted,
@@ -19,11 +32,11 @@ import {
 import { planFor, type Rest, type Work } from './plan.ts'
 import { RecordKeeper, type ReportTexts } from './record-keeper.ts'
 import { reportOf } from './report.ts'
+import type { TunnelTarget } from './tunnels.ts'
 import { WakeLoop } from './wake-loop.ts'
 import { carryOut, isPortTaken, removeAll, type Tools, type WorkOutcome } from './work.ts'
 
 export interface VmContext {
-  /** The node's name. */
   readonly node: string
   readonly tools: Tools
   readonly reports: Reports
@@ -32,7 +45,7 @@ export interface VmContext {
   readonly stopTimeoutMs: number
   /** Asks for a new report of the node. */
   nodeChanged(): void
-  /** Called when nothing of the VM is left. */
+  /** Called when the VM was removed. */
   ended(uid: string): void
 }
 
@@ -42,7 +55,6 @@ export interface VmContext {
  */
 type Life = 'half-made' | 'active' | 'discarded' | 'ended'
 
-/** Work in progress on the VM. */
 interface Task {
   readonly abort: AbortController
   readonly done: Promise<void>
@@ -81,7 +93,7 @@ export class VmWorker {
     const { greets, driver } = context.tools
     if (greets || driver.warm)
       this.#boot = new BootWatch(
-        (place, signal) => this.#isUp(place, signal),
+        (address, signal) => this.#isUp(address, signal),
         () => this.#sendReport(),
       )
   }
@@ -105,6 +117,19 @@ export class VmWorker {
     return { origin: this.#life === 'half-made' ? 'half-made' : this.#keeper.origin, isKept: this.#keeper.isKept }
   }
 
+  /** Undefined if the VM is unknown to the server. */
+  get tunnelTarget(): TunnelTarget | undefined {
+    const { desired, handle } = this
+    const { console, ports } = this.#context.tools.driver
+    return (
+      desired && {
+        desired,
+        logFile: () => console?.log(handle),
+        ...(ports && { holds: (port, ip) => ports.holds(handle, port, ip) }),
+      }
+    )
+  }
+
   /** The server does not know the VM, so nothing is reported about it. */
   get isSilent(): boolean {
     return this.#keeper.isKept || this.isDiscarded
@@ -124,7 +149,7 @@ export class VmWorker {
   setDesired(desired: DesiredVm, claim: Claim): void {
     if (this.isDiscarded) return
     const { origin } = this.#keeper
-    const isReset = claim.isAnew || (origin !== undefined && origin.store !== claim.store)
+    const isReset = claim.isReset || (origin !== undefined && origin.store !== claim.store)
     const isHandedOver = this.uid !== desired.uid && this.desired !== undefined
     if (isHandedOver) this.#handOver(desired)
     else if (!isReset && this.#desired && desired.generation < this.#desired.generation) return
@@ -177,7 +202,7 @@ export class VmWorker {
     this.#task?.abort.abort()
   }
 
-  /** Leaves the VM as it is until a server lists it again: that this one does not is no proof that it was deleted. */
+  /** Leaves the VM alone until a server lists it again, because it may exist in the data of another server. */
   keep(): void {
     this.#context.reports.forget(this.uid)
     this.#desired = undefined
@@ -212,9 +237,9 @@ export class VmWorker {
   }
 
   /** Whether the guest has booted and, for a slot, can be claimed. */
-  async #isUp(place: SshPlace, signal: AbortSignal): Promise<boolean> {
+  async #isUp(address: SshAddress, signal: AbortSignal): Promise<boolean> {
     const { greets, driver } = this.#context.tools
-    if (greets && !(await greets(place, signal))) return false
+    if (greets && !(await greets(address, signal))) return false
     const desired = this.#desired
     if (!desired?.isSlot || !driver.warm) return true
     return driver.warm.prepare(this.handle, desired, signal).catch(() => false)
@@ -335,7 +360,7 @@ export class VmWorker {
       signal,
       isOutdated: () =>
         this.#loop.signal.aborted || this.#isReset || (this.#desired?.generation ?? 0) > desired.generation,
-      keep: (change) => this.#keeper.change(desired, change),
+      save: (change) => this.#keeper.change(desired, change),
       progress: (phase, percent) => {
         const operation = { kind: work.kind, phase, ...(percent !== undefined && { percent }) }
         const comesUp = (isStart && this.#observed.state !== 'running') || this.#isUnclaimed
@@ -373,8 +398,7 @@ export class VmWorker {
       const isCut = this.#keeper.record?.isGrowing && !work.steps.includes('partition')
       const isRestart = before.state === 'gone' && work.kind === 'start'
       const warning = isCut ? manualGrowth(interrupted) : outcome.warning
-      // Without a listener, the VM may have ended unnoticed.
-      this.#observed = this.#unfollow ? { state: results[desired.power] } : await this.#inspect()
+      this.#observed = await this.#inspect()
       return this.#settle(desired, { warning: isRestart ? restartedWarning : warning }, work.kind === 'revert')
     }
     this.#observed = await this.#inspect()
@@ -391,7 +415,7 @@ export class VmWorker {
     await this.#settle(desired, { problem })
   }
 
-  /** Success and failure of the capture are reported with the image. A VM to be deleted waits until the image is packed. */
+  /** Success and failure of the capture are reported with the image. A VM to be deleted waits until its captures have ended. */
   async #captured(desired: DesiredVm, warning = this.#keeper.record?.warning): Promise<void> {
     this.#observed = await this.#inspect()
     if (desired.power === 'deleted') return this.wake()
@@ -428,7 +452,7 @@ export class VmWorker {
    */
   async #settle(desired: DesiredVm, texts: ReportTexts, mustWriteFirst = texts.problem !== undefined): Promise<void> {
     this.#keeper.settle(desired, texts, mustWriteFirst)
-    const canReport = this.#keeper.tellable === undefined
+    const canReport = this.#keeper.reportable === undefined
     if (canReport) this.#sendReport()
     await this.#keeper.write()
     if (!canReport) this.#sendReport()
@@ -436,7 +460,7 @@ export class VmWorker {
 
   #report(extra: Partial<VmReport>): VmReport {
     const desired = this.desired ?? desiredDeletion(this.handle.uid, undefined)
-    const { record, tellable } = this.#keeper
+    const { record, reportable } = this.#keeper
     const known = {
       desired,
       record,
@@ -445,7 +469,7 @@ export class VmWorker {
       arrival: this.#context.tools.images.arrivals.of(this.handle.uid)?.state,
       booted: this.#isUnclaimed ? undefined : this.#boot?.booted,
     }
-    return reportOf(known, { ...(tellable !== undefined && { generation: tellable }), ...extra })
+    return reportOf(known, { ...(reportable !== undefined && { generation: reportable }), ...extra })
   }
 
   #sendReport(extra: Partial<VmReport> = {}): void {
@@ -455,8 +479,5 @@ export class VmWorker {
 
 type Ended = Exclude<WorkOutcome, { as: 'outdated' }>
 
-/** A slot is polled often, because it can be claimed as soon as its guest is up. */
+/** Slots are polled often, because they can be claimed as soon as the guest has booted. */
 const slotPollMs = 500
-
-/** The state of a VM whose work is done, by its desired state. */
-const results = { running: 'running', stopped: 'stopped', suspended: 'suspended', deleted: 'absent' } as const

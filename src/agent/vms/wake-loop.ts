@@ -21,7 +21,6 @@ export class WakeLoop {
     this.#options = options
   }
 
-  /** Aborts when the loop is stopped. */
   get signal(): AbortSignal {
     return this.#stopping.signal
   }

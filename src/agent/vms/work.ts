@@ -1,5 +1,5 @@
-// Carries out the steps of a plan on the driver. Every step can be done again after it was cut off; what must be known
-// after a kill -9 is written before the step that relies on it.
+// Carries out the steps of a plan with the driver. Each step can be repeated after an interruption. What must be known after a
+// kill -9 is written before the step that relies on it.
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { BaseImage, Driver, Handle, VmSpec } from '../../drivers/driver.ts'
 import { failpoint } from '../../platform/failpoint.ts'
@@ -21,9 +21,9 @@ export interface Tools {
   readonly captures: Captures
   readonly isoFolder: string
   readonly graceSeconds: number
-  /** Grows partition and file system in the guest; returns what somebody should know, when it did not work. */
+  /** Grows partition and file system in the guest. Returns a warning if that failed. */
   grow(growth: GrowthRequest, signal: AbortSignal): Promise<string | undefined>
-  /** Asks a guest whether it has booted; absent where there are no guests. */
+  /** Whether a guest has booted; absent for simulated VMs. */
   readonly greets?: Greets | undefined
 }
 
@@ -31,15 +31,15 @@ interface Task {
   readonly tools: Tools
   readonly handle: Handle
   readonly desired: DesiredVm
-  /** Changes what is known of the VM, and writes it down. */
-  keep(change: Partial<VmHandleRecord>): Promise<void>
+  /** Changes the VM's record, and writes it. */
+  save(change: Partial<VmHandleRecord>): Promise<void>
   progress(phase: string, percent?: number): void
-  /** A step has changed what the VM is. */
+  /** Called when a step has changed the VM's state. */
   became(state: 'stopped' | 'running' | 'suspended'): void
-  /** A newer generation is there: the rest is planned anew. */
+  /** Whether there is a newer generation, for which the rest must be planned again. */
   isOutdated(): boolean
   readonly credentials: DesiredVm['growth']
-  /** For an image that it may run on before all of it has come. */
+  /** For an image that the VM runs on while it is fetched. */
   readonly arrival: ArrivalUser
   readonly signal: AbortSignal
 }
@@ -49,11 +49,10 @@ export type WorkOutcome =
   | { readonly as: 'outdated' }
   | { readonly as: 'failed'; readonly error: unknown; readonly leftovers: readonly unknown[] }
 
-interface Bench extends Task {
+interface StepContext extends Task {
   readonly undo: Undo
-  /** The work on it needs the image whole. */
-  readonly needsWhole: boolean
-  /** Copies of images stay where they are until it is disposed of. */
+  readonly needsCompleteImage: boolean
+  /** Copies of images are leased until this is disposed. */
   readonly held: AsyncDisposableStack
   spec: VmSpec | undefined
   warning: string | undefined
@@ -62,26 +61,32 @@ interface Bench extends Task {
 export async function carryOut({ kind, steps }: Work, task: Task): Promise<WorkOutcome> {
   const undo = createUndo()
   await using held = new AsyncDisposableStack()
-  const bench: Bench = { ...task, undo, held, needsWhole: steps.includes('grow'), spec: undefined, warning: undefined }
+  const context: StepContext = {
+    ...task,
+    undo,
+    held,
+    needsCompleteImage: steps.includes('grow'),
+    spec: undefined,
+    warning: undefined,
+  }
   try {
     for (const step of steps) {
       if (task.isOutdated()) return { as: 'outdated' }
       failpoint(failPointOf(kind, step))
       task.progress(phases[step])
-      await actions[step](bench)
+      await actions[step](context)
       const state = results[step]
       if (state) task.became(state)
     }
     failpoint(failPointOf(kind, 'done'))
-    return { as: 'done', warning: bench.warning }
+    return { as: 'done', warning: context.warning }
   } catch (error) {
-    // The desired state changed meanwhile, or the agent stops: what comes next looks at what is there.
+    // If the work was interrupted, the next plan starts from the observed state.
     if (task.signal.aborted || isPortTaken(error)) return { as: 'failed', error, leftovers: [] }
     return { as: 'failed', error, leftovers: await undo.run() }
   }
 }
 
-/** What a VM is after a step. */
 const results: Readonly<Partial<Record<WorkStep, 'stopped' | 'running' | 'suspended'>>> = {
   create: 'stopped',
   start: 'running',
@@ -93,35 +98,35 @@ const results: Readonly<Partial<Record<WorkStep, 'stopped' | 'running' | 'suspen
 
 export const isPortTaken = (error: unknown): boolean => error instanceof Error && error.name === 'PortTaken'
 
-const actions: Readonly<Record<WorkStep, (bench: Bench) => Promise<void>>> = {
-  async image(bench) {
-    bench.spec = await specFor(bench)
+const actions: Readonly<Record<WorkStep, (context: StepContext) => Promise<void>>> = {
+  async image(context) {
+    context.spec = await specFor(context)
   },
 
-  async create(bench) {
-    const { tools, handle, desired, undo, keep } = bench
-    const spec = specOfBench(bench)
+  async create(context) {
+    const { tools, handle, desired, undo, save } = context
+    const spec = requireSpec(context)
     undo.push(async () => {
       await tools.driver.destroy(handle)
-      await keep({ diskGeneration: 0, diskGb: 0 })
+      await save({ diskGeneration: 0, diskGb: 0 })
     })
-    // At once, and both before the start: a folder without a record is one whose VM never ran.
+    // Both before the start: a folder without a record is then one whose VM never ran.
     const base = baseKeyOf(desired.image, spec.image)
-    const written = keep({ diskGeneration: desired.diskGeneration, diskGb: sizeOf(spec), base, ...arrivingOf(spec) })
+    const written = save({ diskGeneration: desired.diskGeneration, diskGb: sizeOf(spec), base, ...arrivingOf(spec) })
     const made = tools.driver.create(spec, handle.folder)
     await Promise.all([written, made]).finally(() => Promise.allSettled([written, made]))
   },
 
-  async start(bench) {
-    const spec = specOfBench(bench)
-    // Before it runs: an agent that comes back has to serve it.
-    if (spec.image.socket !== undefined) await bench.keep(arrivingOf(spec))
-    const { note } = await bench.tools.driver.start(bench.handle, spec, bench.signal)
-    bench.warning = note
+  async start(context) {
+    const spec = requireSpec(context)
+    // Written before the start, because the next agent has to serve the image.
+    if (spec.image.socket !== undefined) await context.save(arrivingOf(spec))
+    const { note } = await context.tools.driver.start(context.handle, spec, context.signal)
+    context.warning = note
   },
 
-  stop: (bench) => takeDown(bench, bench.tools.graceSeconds),
-  kill: (bench) => takeDown(bench, 0),
+  stop: (context) => takeDown(context, context.tools.graceSeconds),
+  kill: (context) => takeDown(context, 0),
 
   async suspend({ tools, handle, desired, signal }) {
     if (desired.isSlot) return capable(tools.driver, 'warm', 'keep VMs as memory').park(handle, signal)
@@ -132,57 +137,57 @@ const actions: Readonly<Record<WorkStep, (bench: Bench) => Promise<void>>> = {
     await capable(tools.driver, 'suspension', 'resume VMs').resume(handle)
   },
 
-  async revert(bench) {
-    const { tools, handle, desired, undo, keep } = bench
-    const spec = specOfBench(bench)
+  async revert(context) {
+    const { tools, handle, desired, undo, save } = context
+    const spec = requireSpec(context)
     await capable(tools.driver, 'reverting', 'revert disks').revert(handle, spec)
-    // From here on there is no way back. Written before the start: a second revert would lose what the guest wrote.
+    // Cannot be undone. Written before the start, because a second revert would lose what the guest writes.
     undo.clear()
-    await keep({
+    await save({
       diskGeneration: desired.diskGeneration,
       diskGb: sizeOf(spec),
       base: baseKeyOf(desired.image, spec.image),
     })
   },
 
-  async grow({ tools, handle, desired, undo, keep, credentials }) {
+  async grow({ tools, handle, desired, undo, save, credentials }) {
     const diskGb = desired.diskGb ?? 0
     await capable(tools.driver, 'resizing', 'grow disks').grow(handle, bytesOf(diskGb))
     undo.clear()
-    await keep({ diskGb, ...(credentials && { isGrowing: true }) })
+    await save({ diskGb, ...(credentials && { isGrowing: true }) })
   },
 
-  async partition(bench) {
-    const { tools, handle, desired, credentials, signal } = bench
+  async partition(context) {
+    const { tools, handle, desired, credentials, signal } = context
     if (!credentials) return
     const { ip: host, ssh: port } = desired
     const { ports } = tools.driver
     const target = { host, port, ...(ports && { isOwn: () => ports.holds(handle, port, host) }) }
-    bench.warning = await tools.grow({ ...credentials, ...target, diskGb: desired.diskGb ?? 0 }, signal)
+    context.warning = await tools.grow({ ...credentials, ...target, diskGb: desired.diskGb ?? 0 }, signal)
   },
 
-  async capture(bench) {
-    const { tools, handle, desired, signal } = bench
-    bench.warning = await tools.captures.freeze({ handle, desired, signal, spec: () => specFor(bench) })
+  async capture(context) {
+    const { tools, handle, desired, signal } = context
+    context.warning = await tools.captures.freeze({ handle, desired, signal, spec: () => specFor(context) })
   },
 
-  async claim(bench) {
-    const { tools, handle, signal, keep } = bench
-    const { note } = await capable(tools.driver, 'warm', 'hand over VMs').claim(handle, await specFor(bench), signal)
-    bench.warning = note
-    // Before anybody hears of it: cut off after that, it must not be taken for a slot that failed.
-    await keep({ isClaimed: true })
+  async claim(context) {
+    const { tools, handle, signal, save } = context
+    const { note } = await capable(tools.driver, 'warm', 'hand over VMs').claim(handle, await specFor(context), signal)
+    context.warning = note
+    // Written before it is reported, so that after an interruption the VM is not mistaken for a failed slot.
+    await save({ isClaimed: true })
   },
 
-  async discard({ tools, handle, keep }) {
+  async discard({ tools, handle, save }) {
     await removeAll(tools, handle)
-    await keep({ isClaimed: true, diskGeneration: 0, diskGb: 0 })
+    await save({ isClaimed: true, diskGeneration: 0, diskGb: 0 })
   },
 
   destroy: ({ tools, handle }) => removeAll(tools, handle),
 }
 
-/** The VM, and then the folder with the record of it. */
+/** Removes the VM, and last the folder with its record. */
 export async function removeAll({ driver, handles, captures, images }: Tools, handle: Handle): Promise<void> {
   await driver.destroy(handle)
   await images.arrivals.leave(handle.uid)
@@ -190,22 +195,30 @@ export async function removeAll({ driver, handles, captures, images }: Tools, ha
   await handles.remove(handle.uid)
 }
 
-/** Where it goes down for work on its disk, it comes up again when that fails. */
-async function takeDown({ tools, handle, spec, undo, signal }: Bench, graceSeconds: number): Promise<void> {
+/** Stops the VM. If it was stopped for work on its disk and that fails, it is started again. */
+async function takeDown({ tools, handle, spec, undo, signal }: StepContext, graceSeconds: number): Promise<void> {
   if (spec) undo.push(async () => void (await tools.driver.start(handle, spec, AbortSignal.timeout(60_000))))
-  // A deletion does not wait for what it may have to save, and neither does an agent that stops.
+  // The signal cuts the grace period short, for a deletion or when the agent stops.
   await tools.driver.stop(handle, { graceSeconds, signal })
 }
 
-async function specFor(bench: Bench): Promise<VmSpec> {
-  return driverSpec(bench.desired, await imageFor(bench), await isoOf(bench))
+async function specFor(context: StepContext): Promise<VmSpec> {
+  return driverSpec(context.desired, await imageFor(context), await isoOf(context))
 }
 
-/** Whole, or on its way where that was asked for and the driver can. Drivers of old disks give up on slow ones. */
-async function imageFor({ tools, desired, signal, progress, held, arrival, needsWhole }: Bench): Promise<BaseImage> {
+/** Incomplete only if that was requested and is supported. Guests with legacy disks time out on slow reads. */
+async function imageFor({
+  tools,
+  desired,
+  signal,
+  progress,
+  held,
+  arrival,
+  needsCompleteImage,
+}: StepContext): Promise<BaseImage> {
   const { images, driver } = tools
   const options = { signal, progress, held, vm: desired.uid }
-  const mayArrive = desired.imageStart === 'lazy' && driver.arriving && !desired.legacyIO && !needsWhole
+  const mayArrive = desired.imageStart === 'lazy' && driver.arriving && !desired.legacyIO && !needsCompleteImage
   const isCold = desired.isCold ?? false
   return mayArrive
     ? images.arrive(desired.image, arrival, { ...options, isCold })
@@ -215,7 +228,7 @@ async function imageFor({ tools, desired, signal, progress, held, arrival, needs
 const arrivingOf = ({ image }: VmSpec): Pick<VmHandleRecord, 'isArriving'> =>
   image.socket === undefined ? {} : { isArriving: true }
 
-async function isoOf({ tools, desired, signal, progress, held }: Bench): Promise<string | undefined> {
+async function isoOf({ tools, desired, signal, progress, held }: StepContext): Promise<string | undefined> {
   const { iso: name, isoContent: content } = desired
   if (name === undefined) return undefined
   if (content === undefined) return isoFile(tools.isoFolder, name)
@@ -225,7 +238,7 @@ async function isoOf({ tools, desired, signal, progress, held }: Bench): Promise
 const sizeOf = ({ image, diskBytes = 0 }: { image: BaseImage; diskBytes?: number }): number =>
   diskGbOf(Math.max(image.virtualSizeBytes, diskBytes))
 
-function specOfBench({ spec }: Bench): VmSpec {
+function requireSpec({ spec }: StepContext): VmSpec {
   if (!spec) throw new Error('the image is missing')
   return spec
 }
