@@ -14,7 +14,7 @@ import type { NodeRecord, NodeSlot, PoolRecord, SlotAllocation, VmRecord } from 
 import { portsIn } from '../../store/records/node-vms.ts'
 import { slotsIn } from '../../store/records/pools.ts'
 import { isDeleted } from '../../store/records/vms.ts'
-import { type Entry, ignoreLost, PreconditionFailed } from '../../store/store.ts'
+import { changeKey, type Entry, ignoreLost, PreconditionFailed } from '../../store/store.ts'
 import { type Controller, startController } from '../controller.ts'
 import type { Placements } from './placements.ts'
 import { poolTemplate } from './pool-template.ts'
@@ -31,105 +31,118 @@ interface Failures {
 }
 
 export function fillPools(controller: Controller, placements: Placements): Loop {
-  const { collections, clock } = controller
-  const { pools, nodes, nodeVms, vms, vmConfigs, images } = collections
-  /** By the uid of the pool. Kept by the leader only, so a new leader begins without it. */
-  const failures = new Map<string, Failures>()
-  /** Counts of removed slots by the uid of the pool, until they are in its record. */
-  const removed = new Map<string, Partial<Record<SlotEndReason, number>>>()
-  let againTimer: NodeJS.Timeout | undefined
-  const { rooms } = placements
-  /** VMs that fit on no node, by key. */
-  const waiting = new Map<string, VmRecord>()
-  const note = (key: string, record: VmRecord | undefined): boolean => {
-    const was = waiting.delete(key)
-    if (record && isWaiting(record)) waiting.set(key, record)
-    return was || waiting.has(key)
-  }
-  for (const { key, value } of vms.each()) note(key, value)
-
-  const loop: Loop = startController(controller, 'fill-pools', {
+  const filler = new PoolFiller(controller, placements)
+  return startController(controller, 'fill-pools', {
     everyMs: sweepMs,
-    follow,
-    run: async () => {
-      const plans: (PoolPlan & { readonly namespace: string })[] = []
-      await placements.exclusively(async () => {
-        for (const namespace of concerned()) {
-          const here = rooms.in(namespace)
-          const plan = { namespace, ...planFor(namespace, here) }
-          plans.push(plan)
-          await allEnded(here.map((room) => carryOut(room, plan)))
-        }
-      })
-      await Promise.all(plans.flatMap((plan) => pools.list(plan.namespace).map((entry) => tell(entry, plan))))
-      clearTimeout(againTimer)
-      const nowMs = clock.now().getTime()
-      const againMs = Math.min(...plans.map((plan) => plan.againMs ?? Infinity))
-      againTimer = againMs < nowMs + sweepMs ? setTimeout(() => loop.nudge(), againMs - nowMs + 1).unref() : undefined
-    },
+    run: () => filler.run(),
+    follow: ({ nudge }) => filler.follow(nudge),
   })
+}
 
-  /** Namespaces with pools, or with slots of deleted pools. */
-  function concerned(): ReadonlySet<string> {
-    const found = new Set(pools.list().map(({ value }) => value.namespace))
-    for (const namespace of rooms.namespacesWithSlots()) found.add(namespace)
-    return found
+class PoolFiller {
+  readonly #controller: Controller
+  readonly #placements: Placements
+  /** By the uid of the pool. Kept by the leader only, so a new leader begins without it. */
+  readonly #failures = new Map<string, Failures>()
+  /** Counts of removed slots by the uid of the pool, until they are in its record. */
+  readonly #removed = new Map<string, Partial<Record<SlotEndReason, number>>>()
+  /** VMs that fit on no node, by key. */
+  readonly #waiting = new Map<string, VmRecord>()
+  #nudge: () => void = () => undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(controller: Controller, placements: Placements) {
+    this.#controller = controller
+    this.#placements = placements
+    for (const { key, value } of controller.collections.vms.each()) this.#note(key, value)
   }
 
-  /** The loop starts before the constants below it are defined, so these are functions. */
-  function nudgeIfAny(): void {
-    if (pools.list().length > 0) loop.nudge()
-  }
-
-  function follow(): readonly (() => void)[] {
+  follow(nudge: () => void): readonly (() => void)[] {
+    this.#nudge = nudge
+    const { pools, nodes, nodeVms, vms, vmConfigs, images } = this.#controller.collections
+    const nudgeIfAny = (): void => {
+      if (pools.list().length > 0) nudge()
+    }
     return [
       pools.view.subscribe((changes) => {
+        for (const { type, previous } of changes)
+          if (type === 'delete' && previous) this.#removed.delete(previous.value.uid)
         // Changes by this controller are no reason to run again.
-        for (const { type, previous } of changes) if (type === 'delete' && previous) removed.delete(previous.value.uid)
         if (changes.some((change) => change.type === 'delete' || isOther(change.previous?.value, change.entry.value)))
-          loop.nudge()
+          nudge()
       }),
       nodes.view.subscribe((changes) => {
-        for (const change of changes) if (change.type === 'put') countEnds(change.previous?.value, change.entry.value)
+        for (const change of changes)
+          if (change.type === 'put') this.#countEnds(change.previous?.value, change.entry.value)
         nudgeIfAny()
       }),
       nodeVms.subscribe(nudgeIfAny),
       vmConfigs.view.subscribe(nudgeIfAny),
       images.view.subscribe(nudgeIfAny),
       vms.view.subscribe((changes) => {
-        let isConcerned = false
-        for (const change of changes)
-          if (change.type === 'put' ? note(change.entry.key, change.entry.value) : note(change.key, undefined))
-            isConcerned = true
-        if (isConcerned) nudgeIfAny()
+        const noted = changes.map((change) =>
+          this.#note(changeKey(change), change.type === 'put' ? change.entry.value : undefined),
+        )
+        if (noted.includes(true)) nudgeIfAny()
       }),
-      () => clearTimeout(againTimer),
+      () => clearTimeout(this.#timer),
     ]
   }
 
+  async run(): Promise<void> {
+    const { pools } = this.#controller.collections
+    const { rooms } = this.#placements
+    const plans: (PoolPlan & { readonly namespace: string })[] = []
+    await this.#placements.exclusively(async () => {
+      // Slots of deleted pools have to be removed, too.
+      const namespaces = new Set([...pools.list().map(({ value }) => value.namespace), ...rooms.namespacesWithSlots()])
+      for (const namespace of namespaces) {
+        const nodes = rooms.in(namespace)
+        const plan = { namespace, ...this.#plan(namespace, nodes) }
+        plans.push(plan)
+        await allEnded(nodes.map((room) => this.#carryOut(room, plan)))
+      }
+    })
+    await Promise.all(plans.flatMap((plan) => pools.list(plan.namespace).map((entry) => this.#report(entry, plan))))
+    clearTimeout(this.#timer)
+    const nowMs = this.#nowMs()
+    const againMs = Math.min(...plans.map((plan) => plan.againMs ?? Infinity))
+    if (againMs < nowMs + sweepMs) this.#timer = setTimeout(() => this.#nudge(), againMs - nowMs + 1).unref()
+  }
+
+  #nowMs(): number {
+    return this.#controller.clock.now().getTime()
+  }
+
+  /** Takes note of a VM's record. Returns whether the VM fits on no node, or did not until now. */
+  #note(key: string, record: VmRecord | undefined): boolean {
+    const wasWaiting = this.#waiting.delete(key)
+    if (record && isWaiting(record)) this.#waiting.set(key, record)
+    return wasWaiting || this.#waiting.has(key)
+  }
+
   /** After a failed slot the pool rests, longer with each failure, until a slot is ready. */
-  function countEnds(before: NodeRecord | undefined, node: NodeRecord): void {
+  #countEnds(before: NodeRecord | undefined, node: NodeRecord): void {
     for (const [uid, { slot }] of slotsIn(node)) {
       const { poolUid, leaving } = slot
-      if (slot.readyAt !== undefined && leaving === undefined) failures.delete(poolUid)
+      if (slot.readyAt !== undefined && leaving === undefined) this.#failures.delete(poolUid)
       const was = before?.slots?.[uid]?.slot
       if (!leaving || !was || was.leaving) continue
-      const counts = removed.get(poolUid) ?? {}
-      removed.set(poolUid, { ...counts, [leaving.reason]: (counts[leaving.reason] ?? 0) + 1 })
+      this.#removed.set(poolUid, sum(this.#removed.get(poolUid), { [leaving.reason]: 1 }))
       if (!isSlotFailure(leaving.reason)) continue
-      const count = (failures.get(poolUid)?.count ?? 0) + 1
-      failures.set(poolUid, { count, untilMs: clock.now().getTime() + poolRestMs(count), problem: leaving.message })
+      const count = (this.#failures.get(poolUid)?.count ?? 0) + 1
+      this.#failures.set(poolUid, { count, untilMs: this.#nowMs() + poolRestMs(count), problem: leaving.message })
     }
   }
 
-  function planFor(namespace: string, here: readonly NodeRoom[]): PoolPlan {
+  #plan(namespace: string, nodes: readonly NodeRoom[]): PoolPlan {
     return planPools({
       namespace,
-      nowMs: clock.now().getTime(),
-      pools: pools.list(namespace).map(({ value }) => poolOf(value)),
-      slots: here.flatMap(({ entry, slots }) => slots.map(([uid, each]) => slotOf(entry.value, uid, each))),
-      nodes: here.map((room) => Object.assign(room, { takesSlots: room.entry.value.report?.takesSlots === true })),
-      waiting: [...waiting.values()]
+      nowMs: this.#nowMs(),
+      pools: this.#controller.collections.pools.list(namespace).map(({ value }) => this.#plannedPool(value)),
+      slots: nodes.flatMap(({ entry, slots }) => slots.map(([uid, each]) => slotOf(entry.value, uid, each))),
+      nodes: nodes.map((room) => Object.assign(room, { takesSlots: room.entry.value.report?.takesSlots === true })),
+      waiting: [...this.#waiting.values()]
         .filter((vm) => vm.namespace === namespace)
         .toSorted((a, b) => (a.createdAt < b.createdAt ? -1 : 1))
         .slice(0, maxWaiting)
@@ -137,72 +150,80 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
     })
   }
 
-  function poolOf(record: PoolRecord): PlannedPool {
+  #plannedPool(record: PoolRecord): PlannedPool {
     const { name, uid, maxIdle, maxAgeSeconds, isPaused, isDrained = false, rotation = 0, state = 'running' } = record
-    const scheduled = scheduledIdle(record.schedule ?? [], clock.now().getTime())
+    const scheduled = scheduledIdle(record.schedule ?? [], this.#nowMs())
     const idle = { minIdle: scheduled?.minIdle ?? record.minIdle, minIdleUntilMs: scheduled?.untilMs }
-    const found = poolTemplate(collections, record)
+    const found = poolTemplate(this.#controller.collections, record)
     const template = 'problem' in found ? found : { key: slotKey(found.shape, found.pin), demand: found.demand }
-    const rest = failures.get(uid)
+    const rest = this.#failures.get(uid)
     return { name, uid, ...idle, maxIdle, maxAgeSeconds, isPaused, isDrained, rotation, state, template, rest }
   }
 
   /** Applies all changes of a node by one compare-and-set against the record that was planned with. */
-  async function carryOut({ entry }: NodeRoom, { leaves, starts }: PoolPlan): Promise<void> {
+  async #carryOut({ entry }: NodeRoom, { leaves, starts }: PoolPlan): Promise<void> {
     const { name, slots } = entry.value
-    const gone = leaves.filter(({ node }) => node === name)
-    const begun = starts.filter(({ node }) => node === name)
-    if (gone.length === 0 && begun.length === 0) return
+    const leaving = leaves.filter(({ node }) => node === name)
+    const starting = starts.filter(({ node }) => node === name)
+    if (leaving.length === 0 && starting.length === 0) return
     const next: Record<string, SlotAllocation> = { ...slots }
-    for (const { uid, end } of gone) {
+    for (const { uid, end } of leaving) {
       const each = next[uid]
       if (each) next[uid] = { ...each, slot: { ...each.slot, leaving: end } }
     }
-    for (const { pool, allocation } of begun) {
-      const record = pools.get(entry.value.namespace, pool.name)?.value
-      const found = record?.uid === pool.uid ? poolTemplate(collections, record) : undefined
-      if (!found || 'problem' in found) continue
+    for (const start of starting) {
       const uid = randomUUID()
-      const { os, cpu, memoryMiB, gpus, ssh, vnc, screenshare } = allocation
-      const slot: NodeSlot = {
-        pool: pool.name,
-        poolUid: pool.uid,
-        createdAt: timestamp(clock.now()),
-        ...(pool.rotation > 0 && { rotation: pool.rotation }),
-        ...(record?.state !== undefined && { state: record.state }),
-        ...(record?.readyCommand !== undefined && { readyCommand: record.readyCommand }),
-        shape: found.shape,
-        ...found.pin,
-        ssh,
-        screenshare,
-        ...(vnc !== undefined && { vnc }),
-      }
-      const { namespace } = entry.value
-      const size = { ...(os !== undefined && { os }), cpu, memoryMiB, gpus, ports: portsIn(allocation, []) }
-      next[uid] = { namespace, name: `warm-${uid.slice(0, 8)}`, ...size, slot }
+      const slot = this.#newSlot(entry.value.namespace, start)
+      if (slot) next[uid] = { ...slot, name: `warm-${uid.slice(0, 8)}` }
     }
     try {
-      await nodes.update(entry, { ...entry.value, slots: next }, [placements.term])
+      await this.#controller.collections.nodes.update(entry, { ...entry.value, slots: next }, [this.#placements.term])
       failpoint('pools.filled')
     } catch (error) {
       ignoreLost(error)
-      if (error instanceof PreconditionFailed) placements.unsure()
-      loop.nudge()
+      if (error instanceof PreconditionFailed) this.#placements.unsure()
+      this.#nudge()
     }
   }
 
-  async function tell({ key, value }: Entry<PoolRecord>, { statuses }: PoolPlan): Promise<void> {
-    const { uid } = value
-    const status = statuses.get(uid) ?? value.status
-    const more = removed.get(uid)
-    if (!more && JSON.stringify(status) === JSON.stringify(value.status)) return
-    removed.delete(uid)
-    await pools.change(key, (record) =>
-      record?.uid === uid ? { ...record, status, ...(more && { removed: sum(record.removed, more) }) } : undefined,
-    )
+  /** Returns undefined if the pool has changed since it was planned. */
+  #newSlot(
+    namespace: string,
+    { pool, allocation }: PoolPlan['starts'][number],
+  ): Omit<SlotAllocation, 'name'> | undefined {
+    const { collections, clock } = this.#controller
+    const record = collections.pools.get(namespace, pool.name)?.value
+    const template = record?.uid === pool.uid ? poolTemplate(collections, record) : undefined
+    if (!template || 'problem' in template) return undefined
+    const { os, cpu, memoryMiB, gpus, ssh, vnc, screenshare } = allocation
+    const slot: NodeSlot = {
+      pool: pool.name,
+      poolUid: pool.uid,
+      createdAt: timestamp(clock.now()),
+      ...(pool.rotation > 0 && { rotation: pool.rotation }),
+      ...(record?.state !== undefined && { state: record.state }),
+      ...(record?.readyCommand !== undefined && { readyCommand: record.readyCommand }),
+      shape: template.shape,
+      ...template.pin,
+      ssh,
+      screenshare,
+      ...(vnc !== undefined && { vnc }),
+    }
+    return { namespace, ...(os !== undefined && { os }), cpu, memoryMiB, gpus, ports: portsIn(allocation, []), slot }
   }
 
-  return loop
+  async #report({ key, value }: Entry<PoolRecord>, { statuses }: PoolPlan): Promise<void> {
+    const { uid } = value
+    const status = statuses.get(uid) ?? value.status
+    const removed = this.#removed.get(uid)
+    if (!removed && JSON.stringify(status) === JSON.stringify(value.status)) return
+    this.#removed.delete(uid)
+    await this.#controller.collections.pools.change(key, (record) =>
+      record?.uid === uid
+        ? { ...record, status, ...(removed && { removed: sum(record.removed, removed) }) }
+        : undefined,
+    )
+  }
 }
 
 /** Whether the scheduler found no room for the VM on any node. */

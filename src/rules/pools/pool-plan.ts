@@ -99,126 +99,143 @@ const startsPerNode = 4
 export const bootMs = 20 * 60_000
 
 export function planPools(situation: PoolSituation): PoolPlan {
-  const { pools, slots, nodes, nowMs } = situation
-  const leaving = new Map<string, End>()
-  const staying = (poolUid: string): PoolSlot[] =>
-    slots.filter((slot) => slot.poolUid === poolUid && !slot.isLeaving && !leaving.has(slot.uid))
-
+  const { pools, slots } = situation
+  const planner = new Planner(situation)
   const known = new Set(pools.map(({ uid }) => uid))
   for (const slot of slots)
-    if (!known.has(slot.poolUid)) leaving.set(slot.uid, end('PoolDeleted', 'Its pool was deleted'))
-  for (const pool of pools) rotate(pool)
-  const wanted = giveWay(situation, leaving)
-
-  const starts: PoolPlan['starts'][number][] = []
-  const statuses = new Map<string, Status>()
-  for (const pool of pools) statuses.set(pool.uid, fill(pool))
+    if (!known.has(slot.poolUid)) planner.leaving.set(slot.uid, end('PoolDeleted', 'Its pool was deleted'))
+  for (const pool of pools) planner.rotate(pool)
+  const reserved = giveWay(situation, planner.leaving)
+  const statuses = new Map(pools.map((pool) => [pool.uid, planner.fill(pool, reserved)] as const))
   const leaves = slots.flatMap(({ uid, node, isLeaving }) => {
-    const why = leaving.get(uid)
+    const why = planner.leaving.get(uid)
     return why === undefined || isLeaving ? [] : [{ uid, node, end: why }]
   })
-  return { leaves, starts, statuses, againMs: nextLook(situation) }
+  return { leaves, starts: planner.starts, statuses, againMs: nextLook(situation) }
+}
+
+class Planner {
+  readonly #situation: PoolSituation
+  readonly #nodes: ReadonlyMap<string, PoolNode>
+  /** Slots to remove, by uid. */
+  readonly leaving = new Map<string, End>()
+  readonly starts: PoolPlan['starts'][number][] = []
+
+  constructor(situation: PoolSituation) {
+    this.#situation = situation
+    this.#nodes = new Map(situation.nodes.map((node) => [node.name, node]))
+  }
 
   /** Replaces unusable slots, a quarter of the pool at a time so that some remain, and removes surplus slots. */
-  function rotate(pool: PlannedPool): void {
-    if (pool.isDrained) for (const { uid } of staying(pool.uid)) leaving.set(uid, end('Drained', 'The pool is drained'))
+  rotate(pool: PlannedPool): void {
+    const { slots, nowMs } = this.#situation
+    if (pool.isDrained)
+      for (const { uid } of this.#staying(pool)) this.leaving.set(uid, end('Drained', 'The pool is drained'))
     // Slots on lost nodes do not count as work in progress. They are removed when the node is back.
     const inWork = slots.filter(
       (slot) =>
-        slot.poolUid === pool.uid && !leaving.has(slot.uid) && (slot.isLeaving || !slot.isReady) && isThere(slot),
+        slot.poolUid === pool.uid &&
+        !this.leaving.has(slot.uid) &&
+        (slot.isLeaving || !slot.isReady) &&
+        this.#isReachable(slot),
     )
     let budget = Math.max(1, Math.floor(pool.minIdle / 4)) - inWork.length
-    for (const slot of staying(pool.uid).toSorted((a, b) => a.createdMs - b.createdMs)) {
+    for (const slot of this.#staying(pool).toSorted((a, b) => a.createdMs - b.createdMs)) {
       const isLate = !slot.isReady && nowMs - slot.createdMs > bootMs
-      const useless = isLate ? late(slot) : uselessness(pool, slot)
-      const isAway = !isThere(slot)
-      if (useless === undefined || (!isLate && (isAway || budget <= 0))) continue
-      if (!isAway) budget -= 1
-      leaving.set(slot.uid, useless)
+      const why = isLate ? late(slot) : this.#uselessness(pool, slot)
+      const isReachable = this.#isReachable(slot)
+      if (why === undefined || (!isLate && (!isReachable || budget <= 0))) continue
+      if (isReachable) budget -= 1
+      this.leaving.set(slot.uid, why)
     }
-    const left = staying(pool.uid).filter(isThere)
+    const left = this.#staying(pool).filter((slot) => this.#isReachable(slot))
     // Unusable slots come first, then those that are not ready, then the newest.
-    const worth = (slot: PoolSlot): number => (uselessness(pool, slot) === undefined ? 2 : 0) + Number(slot.isReady)
+    const worth = (slot: PoolSlot): number =>
+      (this.#uselessness(pool, slot) === undefined ? 2 : 0) + Number(slot.isReady)
     const order = left.toSorted((a, b) => worth(a) - worth(b) || b.createdMs - a.createdMs)
     for (const { uid } of order.slice(0, Math.max(0, left.length - pool.maxIdle)))
-      leaving.set(uid, end('TooMany', 'The pool has more than it should'))
+      this.leaving.set(uid, end('TooMany', 'The pool has more than it should'))
   }
 
-  function uselessness(
-    { template, maxAgeSeconds, rotation, state, isPaused }: PlannedPool,
-    slot: PoolSlot,
-  ): End | undefined {
-    if (nowMs - slot.createdMs > maxAgeSeconds * 1_000) return end('TooOld', 'It is older than the pool allows')
+  /** Starts missing slots, on no node of `reserved`, and returns the status of the pool. */
+  fill(pool: PlannedPool, reserved: ReadonlySet<string>): Status {
+    const staying = this.#staying(pool)
+    const usable = staying.filter((slot) => this.#isReachable(slot) && this.#uselessness(pool, slot) === undefined)
+    const missing = Math.min(
+      pool.minIdle - usable.length,
+      pool.maxIdle - staying.filter((slot) => this.#isReachable(slot)).length,
+    )
+    const before = this.starts.length
+    const reason = missing <= 0 ? undefined : this.#start(pool, missing, reserved)
+    const { minIdle, minIdleUntilMs } = pool
+    return {
+      ready: staying.filter((slot) => this.#canBeTaken(pool, slot)).length,
+      starting: usable.filter(({ isReady }) => !isReady).length + this.starts.length - before,
+      ...(minIdleUntilMs !== undefined && { minIdle }),
+      ...(reason !== undefined && { reason }),
+    }
+  }
+
+  /** Returns why slots are missing. */
+  #start(pool: PlannedPool, missing: number, reserved: ReadonlySet<string>): string | undefined {
+    const { namespace, nodes, slots, nowMs } = this.#situation
+    const { template, rest } = pool
+    if (pool.isDrained) return 'The pool is drained'
+    if (pool.isPaused) return 'The pool is paused'
+    if ('problem' in template) return template.problem
+    if (rest && nowMs < rest.untilMs) return `The last slot failed; the next follows soon. ${rest.problem}`
+    const booting = new Map<string, number>()
+    const boots = slots.filter(({ isReady, isLeaving }) => !isReady && !isLeaving)
+    for (const { node } of [...boots, ...this.starts]) booting.set(node, (booting.get(node) ?? 0) + 1)
+    const able = nodes.filter(({ takesSlots }) => takesSlots)
+    if (able.length === 0) return `No node of ${namespace} can keep warm VMs`
+    const free = able.filter(({ name }) => !reserved.has(name))
+    for (let count = 0; count < missing; count++) {
+      const found = place(template.demand, free)
+      if (!found.ok) {
+        if (free.length < able.length && found.reasons.length === 0) return 'VMs wait for the place of its slots'
+        return summaryOf(found.reasons, template.demand, namespace)
+      }
+      const calm = free.filter(({ name }) => (booting.get(name) ?? 0) < startsPerNode)
+      const chosen = place(template.demand, calm)
+      // The slots that are booting trigger another plan when they are ready.
+      if (!chosen.ok) return undefined
+      const { node, allocation } = chosen
+      node.take(allocation, [])
+      booting.set(node.name, (booting.get(node.name) ?? 0) + 1)
+      this.starts.push({ pool, node: node.name, allocation })
+    }
+    return undefined
+  }
+
+  #staying({ uid }: PlannedPool): PoolSlot[] {
+    return this.#situation.slots.filter(
+      (slot) => slot.poolUid === uid && !slot.isLeaving && !this.leaving.has(slot.uid),
+    )
+  }
+
+  /** Why the slot is due for replacement. */
+  #uselessness({ template, maxAgeSeconds, rotation, state, isPaused }: PlannedPool, slot: PoolSlot): End | undefined {
+    if (this.#situation.nowMs - slot.createdMs > maxAgeSeconds * 1_000)
+      return end('TooOld', 'It is older than the pool allows')
     if ('problem' in template || template.key !== slot.key)
       return end('Changed', 'The image or the configuration has changed')
     // Slots that can still be handed out are kept until they can be replaced.
     if (!isPaused && slot.state !== state) return end('Changed', 'The pool keeps its VMs in another state')
     if (!isPaused && slot.rotation < rotation) return end('Rotated', 'The pool is rotated')
-    const node = nodes.find(({ name }) => name === slot.node)
-    return node?.unfit?.cause === 'cordoned' ? end('Cordoned', `Node ${slot.node} is cordoned`) : undefined
+    const isCordoned = this.#nodes.get(slot.node)?.unfit?.cause === 'cordoned'
+    return isCordoned ? end('Cordoned', `Node ${slot.node} is cordoned`) : undefined
   }
 
   /** Most slots that are due for replacement can still be handed out. */
-  function canBeTaken({ template, uid }: PlannedPool, slot: PoolSlot): boolean {
-    if (slot.poolUid !== uid || !slot.isReady || 'problem' in template || template.key !== slot.key) return false
-    const node = nodes.find(({ name }) => name === slot.node)
+  #canBeTaken({ template }: PlannedPool, slot: PoolSlot): boolean {
+    if (!slot.isReady || 'problem' in template || template.key !== slot.key) return false
+    const node = this.#nodes.get(slot.node)
     return node !== undefined && node.unfit === undefined
   }
 
-  function fill(pool: PlannedPool): Status {
-    const usable = staying(pool.uid).filter((slot) => isUsable(pool, slot))
-    const ready = staying(pool.uid).filter((slot) => canBeTaken(pool, slot)).length
-    let starting = usable.filter(({ isReady }) => !isReady).length
-    const missing = Math.min(pool.minIdle - usable.length, pool.maxIdle - staying(pool.uid).filter(isThere).length)
-    const reason = missing <= 0 ? undefined : start()
-    const { minIdle, minIdleUntilMs } = pool
-    return {
-      ready,
-      starting,
-      ...(minIdleUntilMs !== undefined && { minIdle }),
-      ...(reason !== undefined && { reason }),
-    }
-
-    function start(): string | undefined {
-      const { template, rest } = pool
-      if (pool.isDrained) return 'The pool is drained'
-      if (pool.isPaused) return 'The pool is paused'
-      if ('problem' in template) return template.problem
-      if (rest && nowMs < rest.untilMs) return `The last slot failed; the next follows soon. ${rest.problem}`
-      const booting = new Map<string, number>()
-      for (const { node, isReady, isLeaving } of slots)
-        if (!isReady && !isLeaving) booting.set(node, (booting.get(node) ?? 0) + 1)
-      for (const { node } of starts) booting.set(node, (booting.get(node) ?? 0) + 1)
-      const able = nodes.filter(({ takesSlots }) => takesSlots)
-      if (able.length === 0) return `No node of ${situation.namespace} can keep warm VMs`
-      for (let count = 0; count < missing; count++) {
-        const free = able.filter(({ name }) => !wanted.has(name))
-        const found = place(template.demand, free)
-        if (!found.ok) {
-          if (free.length < able.length && found.reasons.length === 0) return 'VMs wait for the place of its slots'
-          return summaryOf(found.reasons, template.demand, situation.namespace)
-        }
-        const calm = free.filter(({ name }) => (booting.get(name) ?? 0) < startsPerNode)
-        const chosen = place(template.demand, calm)
-        // The slots that are booting trigger another plan when they are ready.
-        if (!chosen.ok) return undefined
-        const { node, allocation } = chosen
-        node.take(allocation, [])
-        booting.set(node.name, (booting.get(node.name) ?? 0) + 1)
-        starts.push({ pool, node: node.name, allocation })
-        starting += 1
-      }
-      return undefined
-    }
-  }
-
-  /** A slot that is due for replacement, or is on a lost node, does not count. */
-  function isUsable(pool: PlannedPool, slot: PoolSlot): boolean {
-    return isThere(slot) && uselessness(pool, slot) === undefined
-  }
-
-  function isThere(slot: PoolSlot): boolean {
-    const node = nodes.find(({ name }) => name === slot.node)
+  #isReachable(slot: PoolSlot): boolean {
+    const node = this.#nodes.get(slot.node)
     return node !== undefined && (node.unfit === undefined || node.unfit.cause === 'cordoned')
   }
 }
