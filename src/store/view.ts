@@ -1,5 +1,6 @@
 // One prefix of the store, kept in memory by list and watch, so that reads are synchronous. A writer that must see its
 // own write waits with `reached`. Collections (collection.ts) give the entries their types.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { SortedKeys } from './sorted-keys.ts'
 import {
   type Change,
@@ -178,7 +179,9 @@ export class View<T> {
         // The first Compacted is how the store asks for a new list, and is not a failure.
         if (isFault(error, 'Compacted') && failures++ === 0) continue
       }
-      await pause(Math.min(this.#retryMs * 2 ** failures++, this.#maxRetryMs), signal)
+      // Waits at least half of the time, so that many views do not retry together.
+      const delayMs = Math.min(this.#retryMs * 2 ** failures++, this.#maxRetryMs) * (0.5 + Math.random() / 2)
+      await sleep(delayMs, undefined, { signal, ref: false }).catch(() => undefined)
     }
   }
 
@@ -238,18 +241,4 @@ export class View<T> {
     this.#rev = rev
     for (const waiter of this.#waiters) if (compareRevs(rev, waiter.rev) >= 0) waiter.resolve()
   }
-}
-
-/** Waits at least half of the time, so that many views do not retry together. Resolves early on abort. */
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, milliseconds * (0.5 + Math.random() / 2)).unref()
-    signal.addEventListener('abort', done)
-    if (signal.aborted) done()
-  })
 }

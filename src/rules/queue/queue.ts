@@ -35,61 +35,33 @@ interface Owner<W> {
  * that is not placed does not.
  */
 export class Queue<W extends Waiting> {
-  /** A binary heap with the next owner at the top. Only the top ever changes. */
-  readonly #owners: Owner<W>[]
+  /** Owners with waiting VMs. */
+  readonly #owners = new Set<Owner<W>>()
   readonly #shares: Shares
-  #isBegun = false
+  #current: Owner<W> | undefined
 
   constructor(waiting: Iterable<W>, shares: Shares) {
     this.#shares = shares
-    const byOwner = new Map<string, W[]>()
-    for (const each of waiting) {
-      const own = byOwner.get(each.owner)
-      if (own) own.push(each)
-      else byOwner.set(each.owner, [each])
+    for (const [name, own] of Map.groupBy(waiting, ({ owner }) => owner)) {
+      const used = shares.usage.get(name) ?? nothing
+      this.#owners.add({ name, own: own.sort(byTurn), at: 0, used, share: this.#shareOf(name, used) })
     }
-    this.#owners = [...byOwner]
-      .map(([name, own]) => {
-        const used = shares.usage.get(name) ?? nothing
-        return { name, own: own.sort(byTurn), at: 0, used, share: this.#shareOf(name, used) }
-      })
-      .sort((a, b) => (isSooner(a, b) ? -1 : 1))
   }
 
   next(): W | undefined {
-    if (this.#isBegun) this.#advance()
-    this.#isBegun = true
-    const [owner] = this.#owners
-    return owner?.own[owner.at]
+    const current = this.#current
+    if (current && ++current.at === current.own.length) this.#owners.delete(current)
+    let first: Owner<W> | undefined
+    for (const owner of this.#owners) if (!first || isSooner(owner, first)) first = owner
+    this.#current = first
+    return first?.own[first.at]
   }
 
   placed(amounts: Amounts): void {
-    const [owner] = this.#owners
+    const owner = this.#current
     if (!owner) return
     owner.used = plus(owner.used, amounts)
     owner.share = this.#shareOf(owner.name, owner.used)
-  }
-
-  /** Moves the top owner to its new position, or removes it after its last VM. */
-  #advance(): void {
-    const owners = this.#owners
-    const [top] = owners
-    if (top && ++top.at === top.own.length) {
-      const last = owners.pop()
-      if (last && last !== top) owners[0] = last
-    }
-    for (let at = 0; ; ) {
-      let soonest = at
-      for (const below of [2 * at + 1, 2 * at + 2]) {
-        const [a, b] = [owners[below], owners[soonest]]
-        if (a && b && isSooner(a, b)) soonest = below
-      }
-      const [upper, lower] = [owners[at], owners[soonest]]
-      if (soonest === at || !upper || !lower) return
-      owners[at] = lower
-      owners[soonest] = upper
-      at = soonest
-    }
   }
 
   #shareOf(owner: string, used: Totals): number {

@@ -66,13 +66,7 @@ export class Turns<T extends Turn> {
     { sharesOf, nowMs }: { readonly sharesOf: (namespace: string) => Shares; readonly nowMs: number },
   ) {
     this.#state = state
-    const byNamespace = new Map<string, T[]>()
-    for (const turn of waiting) {
-      const own = byNamespace.get(turn.namespace)
-      if (own) own.push(turn)
-      else byNamespace.set(turn.namespace, [turn])
-    }
-    this.#spaces = [...byNamespace].map(([namespace, own]) => {
+    this.#spaces = [...Map.groupBy(waiting, ({ namespace }) => namespace)].map(([namespace, own]) => {
       const shares = sharesOf(namespace)
       const first = starving(state.passedOver.get(namespace)?.values() ?? [], nowMs)
       const others = first ? own.filter(({ key }) => key !== first.key) : own
