@@ -114,15 +114,10 @@ export class View<T> {
   /** As `reached`, for writers. Rejects after `timeoutMs`, because a view that does not follow the store is a fault. */
   async reachedSoon(rev: Rev): Promise<void> {
     if (this.#has(rev)) return
-    const waiter = this.#wait(rev)
-    const late = new Error(`${this.prefix} has not reached revision ${rev} within ${this.#timeoutMs} ms`)
-    const timer = setTimeout(() => waiter.reject(late), this.#timeoutMs).unref()
-    try {
-      await waiter.promise
-    } finally {
-      clearTimeout(timer)
-      this.#waiters.delete(waiter)
-    }
+    const late = new AbortController()
+    const error = new Error(`${this.prefix} has not reached revision ${rev} within ${this.#timeoutMs} ms`)
+    const timer = setTimeout(() => late.abort(error), this.#timeoutMs).unref()
+    await this.reached(rev, late.signal).finally(() => clearTimeout(timer))
   }
 
   #has(rev: Rev): boolean {

@@ -15,19 +15,18 @@ import { failpoint } from '../../platform/failpoint.ts'
 import type { Loop } from '../../platform/loop.ts'
 import { allEnded } from '../../platform/parallel.ts'
 import type { Shares } from '../../rules/queue/queue.ts'
-import { capacityIn } from '../../rules/queue/shares.ts'
+import { capacityIn, usageByOwner } from '../../rules/queue/shares.ts'
 import { Starvation, Turns } from '../../rules/queue/turns.ts'
 import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
 import { isFailedDeployment, isOnNode } from '../../store/records/node-vms.ts'
 import { slotsIn } from '../../store/records/pools.ts'
 import { quotaOf, releaseQuota } from '../../store/records/quotas.ts'
-import { changeVm, dropSlot, dropSlots, forgetVm, isDeleted, unplaced } from '../../store/records/vms.ts'
+import { changeVm, dropSlot, dropSlots, forgetVm, holdsQuota, isDeleted, unplaced } from '../../store/records/vms.ts'
 import { changeKey, type Entry } from '../../store/store.ts'
 import { type Controller, startController } from '../controller.ts'
 import { Admission, mayAdmitMore, QuotaSweep } from './admission.ts'
 import { type ChosenVm, decide, type PendingVm, turnOf, type VmTurn } from './decide.ts'
 import { newPorts, PortTurns } from './new-ports.ts'
-import { OwnerUsage } from './owner-usage.ts'
 import { PendingVms } from './pending-vms.ts'
 import type { Placements } from './placements.ts'
 import type { NodeRoom } from './rooms.ts'
@@ -51,7 +50,6 @@ class Scheduler {
   readonly #placements: Placements
   readonly #pending = new PendingVms()
   readonly #reasons: WaitReasons
-  readonly #usage: OwnerUsage
   readonly #portTurns = new PortTurns()
   readonly #starvation = new Starvation<VmTurn>()
   readonly #quotaSweep = new QuotaSweep()
@@ -64,7 +62,6 @@ class Scheduler {
     this.#controller = controller
     this.#placements = placements
     this.#reasons = new WaitReasons(collections, clock)
-    this.#usage = new OwnerUsage(collections)
     for (const { key, value } of collections.vms.each()) this.#note(key, value)
   }
 
@@ -114,7 +111,6 @@ class Scheduler {
   }
 
   #note(key: string, record: VmRecord | undefined): void {
-    this.#usage.note(key, record)
     if (record?.observed.power !== 'starting' && record?.observed.power !== 'pending') this.#portTurns.forget(key)
     if (!this.#pending.note(key, record)) return
     this.#reasons.forget(key)
@@ -164,7 +160,11 @@ class Scheduler {
   #sharesOf(namespace: string): Shares {
     const { collections } = this.#controller
     return {
-      usage: this.#usage.in(namespace),
+      // A VM that is being deleted does not count, because its successor is chosen before its record is deleted.
+      usage: usageByOwner(
+        collections.vms.list(namespace).flatMap(({ value }) => (holdsQuota(value) && !isDeleted(value) ? value : [])),
+        (name) => collections.nodes.get('', name)?.value,
+      ),
       weights: quotaOf(collections, namespace)?.value.weights ?? {},
       total: capacityIn(namespace, valuesOf(collections.nodes.each())),
     }

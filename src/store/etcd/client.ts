@@ -82,8 +82,7 @@ export class EtcdClient {
   async call(method: string, body: Buffer, options: EtcdCallOptions): Promise<Answer> {
     const untilMs = performance.now() + (options.timeoutMs ?? this.#options.timeoutMs)
     if (options.isUrgent) return this.#try(method, body, options, untilMs)
-    if (!this.#slots.tryAcquire() && !(await this.#slots.acquire(untilMs)))
-      throw new EtcdFailure('too many pending calls', grpc.unavailable, false)
+    if (!(await this.#slots.acquire(untilMs))) throw new EtcdFailure('too many pending calls', grpc.unavailable, false)
     try {
       return await this.#try(method, body, options, untilMs)
     } finally {

@@ -9,15 +9,12 @@ export class Semaphore {
     this.#free = places
   }
 
-  tryAcquire(): boolean {
-    if (this.#free === 0) return false
-    this.#free--
-    return true
-  }
-
   /** Resolves to whether a slot became free in time. */
   async acquire(untilMs: number): Promise<boolean> {
-    if (this.tryAcquire()) return true
+    if (this.#free > 0) {
+      this.#free--
+      return true
+    }
     return new Promise((resolve) => {
       const admit = (): void => {
         clearTimeout(timer)
