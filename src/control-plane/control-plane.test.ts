@@ -1,5 +1,5 @@
-// What follows for the settings from how a server is started, and what it answers when a backup cannot be written or the
-// data folder cannot be read.
+// Settings that depend on how a server is started, and errors for a backup that cannot be written and a data folder that
+// cannot be read.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -13,7 +13,7 @@ import { storeAddressFor } from './store-place.ts'
 
 const plain = parseSettings(undefined)
 
-it('svc3 server allows no private and loopback registries, also with plain HTTP; svc3 dev does', () => {
+it('svc3 server refuses private and loopback registries, also with plain HTTP; svc3 dev allows them', () => {
   const allowed = (settings = plain, options: Parameters<typeof startedWith>[1] = { plainHttp: true }): unknown => {
     const { allowPrivate, allowLoopback } = startedWith(settings, options).registries
     return [allowPrivate, allowLoopback]
@@ -28,18 +28,18 @@ it('svc3 server allows no private and loopback registries, also with plain HTTP;
   assert.deepEqual(allowed(strict, { plainHttp: true, isDev: true }), [true, false])
 })
 
-it('the gateway for 2.4.x is on in svc3 dev only, unless the settings say otherwise', () => {
+it('the gateway for 2.4.x is enabled by default in svc3 dev only', () => {
   assert.equal(startedWith(plain, { plainHttp: true }).legacy.enabled, false)
   assert.equal(startedWith(plain, { plainHttp: true, isDev: true }).legacy.enabled, true)
   const off = parseSettings('{"legacy":{"enabled":false}}')
   assert.equal(startedWith(off, { plainHttp: true, isDev: true }).legacy.enabled, false)
 })
 
-/** As for somebody who is not root, whoever runs the test. */
+/** As for a user other than root, even if root runs the test. */
 const denied = (file: string) =>
   Promise.reject(Object.assign(new Error(`EACCES: permission denied, open '${file}'`), { code: 'EACCES', path: file }))
 
-it('a server that may not write a backup says who it is and where it may', async (test) => {
+it('a server that cannot write a backup names its user and a folder that it can write', async (test) => {
   test.mock.method(fs, 'open', denied)
   test.mock.method(fs, 'rm', denied)
   const operated = { store: openMemory(), dataDir: '/var/lib/svc3' } as unknown as Parameters<typeof handleRequest>[0]
@@ -50,14 +50,14 @@ it('a server that may not write a backup says who it is and where it may', async
   })
 })
 
-it('a data folder of another user is answered with sudo', async (test) => {
+it('the error for a data folder of another user suggests sudo', async (test) => {
   test.mock.method(fs, 'readFile', denied)
   await assert.rejects(storeAddressFor('/var/lib/svc3', undefined), {
     message: 'Cannot read /var/lib/svc3 (EACCES). Run this with sudo, or as the owner of the folder',
   })
 })
 
-it('a server that does not start because of its settings names the page that has them', async () => {
+it('the error for invalid settings names the page about settings', async () => {
   const error = new SettingsError('Invalid config.json: limits.bodyBytes must be integer')
   const options = { listen: { host: '127.0.0.1', port: 0 }, dataDir: '/nowhere' }
   const [, next] = await startFailure(error, options)

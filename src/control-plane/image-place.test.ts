@@ -1,4 +1,4 @@
-// Images that move between the data folder and a registry with a backup; and servers that look in the wrong place.
+// Images that are moved between the data folder and a registry by a backup, and servers with the wrong place.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -71,7 +71,7 @@ async function restored(file: string, name: string, images: string | undefined):
   return dataDir
 }
 
-it('a registry is claimed and mended before anything in it is collected', async () => {
+it('a registry is claimed, and its content protected, before anything is collected', async () => {
   const done: unknown[] = []
   const claim = async (cluster: string) => void done.push(['claimed', cluster])
   const mend = async (manifests: unknown) => {
@@ -87,7 +87,7 @@ it('a registry is claimed and mended before anything in it is collected', async 
   ])
 })
 
-it('a password that is there and cannot be read refuses the start, instead of counting as absent', async () => {
+it('an unreadable password file refuses the start instead of counting as absent', async () => {
   const folder = await fs.mkdtemp(path.join(root, 'credentials-'))
   const credential = path.join(folder, 'svc3-images-password')
   const named = path.join(folder, 'named')
@@ -105,7 +105,7 @@ it('a password that is there and cannot be read refuses the start, instead of co
   ]
   for (const [make, problem] of faults) {
     await make()
-    // The file of the settings would let us in: it is not what was meant.
+    // The password file of the settings is readable, but must not be used instead.
     const refused = await open(folder, named).then(String, (error: Error) => error)
     assert.ok(refused instanceof SettingsError, `${problem} ${refused}`)
     assert.ok(refused.message.includes(`, the credential ${credential}, `), refused.message)
@@ -126,7 +126,7 @@ it('a password that is there and cannot be read refuses the start, instead of co
   }
 })
 
-it('images move from the folder to a registry and back, and no server looks in the wrong place', async () => {
+it('images move from the folder to a registry and back, and a server refuses the wrong place', async () => {
   const folder = path.join(root, 'folder')
   {
     await using plane = await start(folder)
@@ -164,6 +164,6 @@ it('images move from the folder to a registry and back, and no server looks in t
 
   const file = await backedUp(inRegistry, address)
   await isThere(await restored(file, 'back', 'folder'))
-  // Without a word, to where they were.
+  // Back to the folder, without an option.
   await isThere(await restored(file, 'same', undefined), address)
 })

@@ -1,5 +1,5 @@
-// What servers on one store owe each other and their nodes: a node is told nothing old, no stranger is told anything, and a
-// message finds its node though it has just gone to another server.
+// Servers on one store: a node gets no outdated state, other programs get nothing, and a message reaches a node that has
+// just connected to another server.
 import assert from 'node:assert/strict'
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -31,7 +31,7 @@ const server = (run: string): ServerRecord => ({
 })
 
 describe('servers on one store', () => {
-  it('servers on one store let a node in only when they have what another one wrote before', async () => {
+  it('servers on one store admit a node only after seeing all earlier writes of other servers', async () => {
     const store = openMemory()
     const gate = Promise.withResolvers<void>()
     const late: Store = Object.assign(Object.create(store) as Store, {
@@ -50,7 +50,7 @@ describe('servers on one store', () => {
     await store.create('/vms/svc-default/demo', { name: 'demo' })
     const seen = presence.claim('n').then(({ rev }) => [collections.vms.get('svc-default', 'demo')?.value.name, rev])
     await eventually(() => assert.ok(collections.presence.get('', 'n')))
-    // It would be through by now, if it waited for nothing.
+    // Without waiting, it would have been admitted by now.
     for (let turns = 0; turns < 20; turns++) await turn()
     gate.resolve()
     assert.deepEqual(await seen, ['demo', collections.presence.get('', 'n')?.rev])
@@ -59,7 +59,7 @@ describe('servers on one store', () => {
     await store.close()
   })
 
-  it('servers on one store know a node that came twice before it was let in by the stream that it has', async () => {
+  it('servers on one store keep the newest claim of a node that connected twice', async () => {
     const memory = openMemory()
     const writing = Promise.withResolvers<void>()
     const store: Store = Object.assign(Object.create(memory) as Store, {
@@ -75,7 +75,7 @@ describe('servers on one store', () => {
     const presence = new SharedPresence({ store, collections, fleet, servers, clock, log: silentLog })
     const first = await presence.claim('n')
     const claiming = presence.claim('n')
-    // The agent has given up the first, of which the server does not know.
+    // The agent has given up the first connection, but the server has not noticed.
     assert.equal(first.isCurrent(), false)
     writing.resolve()
     const second = await claiming
@@ -89,7 +89,7 @@ describe('servers on one store', () => {
     await memory.close()
   })
 
-  it('servers on one store say nothing, not even who they are, to whoever has another key', async (t) => {
+  it('servers on one store send nothing, not even a token, to a server with another key', async (t) => {
     const [own, other] = await Promise.all([makePair(), makePair()])
     const asked: string[] = []
     const stranger = https.createServer({ cert: other.cert, key: other.key }, (request, response) => {
@@ -124,7 +124,7 @@ describe('servers on one store', () => {
     assert.deepEqual(await knowing.call({ internalUrl }, tellNode, body), { isTold: true })
   })
 
-  it('servers on one store tell a node that goes to another server meanwhile there', async () => {
+  it('servers on one store deliver a message to a node that moves to another server', async () => {
     let holder = server('a')
     const listeners = new Set<() => void>()
     const told: string[] = []

@@ -1,5 +1,5 @@
-// Where several servers share content, a record is written before what it names is held. What is not to be had, because a
-// server is away or because it is lost, takes the record back.
+// If several servers share content, a record is written before its content is held. The record is removed again if the
+// content is on a server that does not respond, or is lost.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, beforeEach, describe, it } from 'node:test'
@@ -30,9 +30,9 @@ beforeEach(() => {
 
 interface Uploaded {
   readonly digest: string
-  /** From the disk of this server. */
+  /** Removes content from the disk of this server. */
   lose(): Promise<void>
-  /** As if the one that was away had come back with it. */
+  /** As if a server with the content had come back. */
   restore(): Promise<void>
 }
 
@@ -64,7 +64,7 @@ describe('a copy', () => {
     ['image', 'images'],
     ['iso', 'isos'],
   ] as const)
-    it(`a copy of an ${kind} whose content is not to be had is taken back`, async () => {
+    it(`a copy of an ${kind} whose content is unavailable is removed again`, async () => {
       const { digest, lose, restore } = await upload('original', kind)
       const copy = (request: string): Promise<Answer> =>
         service.call('POST', `${base}/${noun}/original/copy`, {
@@ -84,7 +84,7 @@ describe('a copy', () => {
       assert.ok(!isThere(), 'when it is lost')
 
       await restore()
-      // Who was told to come back later does.
+      // A later try succeeds.
       const { status, body, text } = await copy('first')
       assert.deepEqual([status, body.checksum], [202, digest], text)
       assert.ok(isThere())

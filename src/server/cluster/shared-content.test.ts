@@ -1,5 +1,5 @@
-// Content on several servers: what one lacks it takes from another, once for all who ask; what one may have that is away is
-// not taken for lost; and its collector is not held up by images that are elsewhere.
+// Content on several servers: missing content is fetched from another server, single-flight. Content that may be on a server
+// that does not respond does not count as lost, and does not block the collector.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -50,13 +50,13 @@ const serverOf = (id: string): ServerRecord => ({
 
 type Others = Record<string, ContentStore | null>
 
-/** Content that ends before its end. */
+/** A stream that breaks off. */
 async function* newEnd(): AsyncGenerator<Buffer> {
   yield Buffer.from('a ')
   throw new Error('the wire is cut')
 }
 
-/** One server beside others, which are their stores; `null` does not answer. Those that are away are not even asked. */
+/** A server with others, given by their stores. `null` does not respond; servers that are away are not asked. */
 async function among(others: Others, change: Partial<ContentStore> = {}, away: string[] = []) {
   const asked: string[] = []
   const storeAt = (url: string): ContentStore => {
@@ -85,7 +85,7 @@ async function among(others: Others, change: Partial<ContentStore> = {}, away: s
 }
 
 describe('content of several servers', () => {
-  it('content of several servers is taken from the one that has it, and is here from then on', async () => {
+  it('content of several servers is fetched from a server that has it, and stored', async () => {
     const far = await newStore()
     const { digest } = await far.put(Buffer.from('a chunk'))
     const { own, shared, asked } = await among({ down: null, far })
@@ -101,8 +101,7 @@ describe('content of several servers', () => {
     assert.equal(asked.length, 2)
   })
 
-  it('content of several servers that nobody has is told as such, and many questions go out as one', async () => {
-    // All in one turn: how many a disk takes is its own matter.
+  it('content of several servers that no server has is reported as missing, and queries are batched', async () => {
     const { shared, asked } = await among({ far: await newStore() }, { touch: async () => false })
     const digests = Array.from({ length: 50 }, (_, n) => `sha256:${String(n).padStart(64, '0')}`)
     const there = await Promise.all(digests.map((digest) => shared.touch(digest)))
@@ -111,7 +110,7 @@ describe('content of several servers', () => {
     await assert.rejects(shared.read(digests[0] ?? '', 100), /No content/)
   })
 
-  it('content of several servers that a server may have which cannot be asked is not lost: whoever needs it is told who has to come back', async () => {
+  it('content of several servers that may be on an unreachable server is not lost: the error names that server', async () => {
     const missing = `sha256:${'2'.repeat(64)}`
     const far = await newStore()
     const cases: [Others, string[], RegExp][] = [
@@ -135,7 +134,7 @@ describe('content of several servers', () => {
         assert.deepEqual([error?.code, error?.options.retryAfterSeconds], [503, 5], name)
         assert.match(error?.message ?? '', message)
       }
-      // Whoever can bring it need not wait for anybody.
+      // A server that has the content can deliver it.
       assert.equal(await shared.touch(missing), false)
       assert.equal(await replicasIn(shared, { subscribe }).bring(missing, never), false)
     }
@@ -146,7 +145,7 @@ describe('content of several servers', () => {
     assert.deepEqual([lost?.code, lost?.options.hint], [409, 'Delete the image and upload it again'])
   })
 
-  it('content of several servers is looked for without being brought, all of it in one question', async () => {
+  it('content of several servers is checked without fetching it, in one query', async () => {
     const far = await newStore()
     const digests = await Promise.all([1, 2, 3].map(async (n) => (await far.put(Buffer.from(`chunk ${n}`))).digest))
     const { own, shared, asked } = await among({ far }, { size: async () => undefined })
@@ -155,7 +154,7 @@ describe('content of several servers', () => {
     assert.deepEqual(await Promise.all(digests.map((digest) => own.has(digest))), [false, false, false])
   })
 
-  it('content of several servers that breaks off on its way from another server is there still', async () => {
+  it('content of several servers can be fetched again after a transfer broke off', async () => {
     const far = await newStore()
     const { digest } = await far.put(Buffer.from('a chunk'))
     const others: Others = { far: { ...far, open: () => newEnd() } }
@@ -169,7 +168,7 @@ describe('content of several servers', () => {
     assert.equal(await own.size(digest), 7)
   })
 
-  it('content of several servers is collected here, though an image of the records is on no server that answers', async () => {
+  it('content of several servers is collected although an image is on no reachable server', async () => {
     const { own, shared } = await among({ down: null })
     const { digest: stray } = await own.put(Buffer.from('stray'))
     const manifest = await putManifest(own, {
@@ -191,7 +190,7 @@ describe('content of several servers', () => {
   })
 })
 
-describe('servers that have been there', () => {
+describe('known servers', () => {
   const stores: AsyncDisposable[] = []
   after(async () => {
     for (const each of stores) await each[Symbol.asyncDispose]()
@@ -205,7 +204,7 @@ describe('servers that have been there', () => {
 
   const knownIn = ({ knownServers }: Collections): string[] => knownServers.list().map(({ value }) => value.id)
 
-  it('servers that have been there are known as away until they are back, or another one is in their place, or a month is over', async () => {
+  it('known servers count as away until they return, are replaced, or a month has passed', async () => {
     const collections = await records()
     const start = async (id: string, host: string): Promise<Servers> => {
       const servers = new Servers({
@@ -233,7 +232,7 @@ describe('servers that have been there', () => {
     assert.deepEqual(away(), [])
     await stop(again)
     assert.deepEqual(away(), ['elsewhere'])
-    // Its folder is not there any more.
+    // Its folder was deleted.
     const anew = await start('c', 'elsewhere')
     assert.deepEqual(away(), [])
 
@@ -254,11 +253,11 @@ describe('servers that have been there', () => {
     await stop(b)
   })
 
-  it('servers that have been there are not waited for once they are forgotten, which those that are alive cannot be', async () => {
+  it('known servers that are forgotten are not waited for, and live ones cannot be forgotten', async () => {
     const store = openMemory()
     const collections = await records(store)
     const { servers, knownServers } = collections
-    // One was stopped; one was killed, and another one runs in its place, whose lease outlasts this test.
+    // One server was stopped. One was killed and replaced by another, whose lease outlasts this test.
     for (const [id, host] of Object.entries({ stopped: 'one:8443', killed: 'two:8443', runs: 'two:8443' }))
       await knownServers.create('', id, { id, internalUrl: `https://${host}` })
     await servers.create('', 'killed', serverOf('killed'))
@@ -291,7 +290,7 @@ describe('servers that have been there', () => {
     await eventually(() => assert.deepEqual(knownIn(collections), ['runs']))
   })
 
-  it('servers that have been there are not known any more once another one has their place, though it came before they counted as gone', async () => {
+  it('known servers are removed once another server has their address, even if their lease had not expired', async () => {
     const collections = await records()
     const { servers, knownServers } = collections
     const internalUrl = 'https://one:8443'
@@ -306,9 +305,9 @@ describe('servers that have been there', () => {
     await own.stop()
   })
 
-  it('servers that have been there are followed by the others: what a new image is made of is fetched at once, and tried again with every server', async () => {
+  it('known servers trigger replication: the content of a new image is fetched at once, and again with each new server', async () => {
     const collections = await records()
-    /** Each run lists all of them once. */
+    /** Each run lists all images once. */
     const list = collections.images.list.bind(collections.images)
     let looked = Promise.withResolvers<void>()
     collections.images.list = (...asked) => {

@@ -1,4 +1,4 @@
-// When a server takes itself for cut off, and when it does not.
+// When a server counts as stale, and when not.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '../../platform/log.ts'
@@ -47,7 +47,7 @@ function watched({ others = [other] as readonly ServerRecord[] } = {}) {
     log: silentLog,
     nowMs: () => world.nowMs,
   })
-  /** Half seconds pass, with a look after each. */
+  /** Advances the clock in half seconds, with a check after each. */
   const pass = async (seconds: number): Promise<void> => {
     for (let half = 0; half < 2 * seconds; half++) {
       world.nowMs += 500
@@ -111,7 +111,7 @@ test('a server that goes on without the store says how old its answers are, unti
   world.isCurrent = false
   await pass(4)
   assert.equal(staleness.readAgeSeconds, 5)
-  // Standing still does not make it younger.
+  // Data does not get newer while nothing changes.
   world.nowMs += 10_000
   await pass(5)
   assert.equal(staleness.readAgeSeconds, 20)
@@ -128,7 +128,7 @@ test('one that cannot be asked may see more', async () => {
     world.answer = () => Promise.reject(error)
     await pass(3)
     assert.equal(staleness.isStale, true, error.message)
-    // Now it says that it does not.
+    // Now the server reports its failure.
     world.answer = async () => ({ rev: '99', isAway: true, changes: [] })
     await pass(0.5)
     assert.equal(staleness.isStale, false)

@@ -1,11 +1,11 @@
-// Nodes that return all at once: a few are served at a time, in order, and the rest are refused with a time to come back.
+// Returning nodes: a few are served at a time, in order, and the rest are refused with a time for the next try.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ApiError } from '../../api/errors.ts'
 import { Admission } from './admission.ts'
 
-it('only so many returning nodes are served at a time, in the order in which they came', async () => {
+it('a limited number of returning nodes is served at a time, in order', async () => {
   const admission = new Admission({ concurrent: 2 })
   const order: number[] = []
   let now = 0
@@ -22,7 +22,7 @@ it('only so many returning nodes are served at a time, in the order in which the
   assert.deepEqual(order, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
 })
 
-it('a returning node that finds the queue full is told to come back within 20 s', async () => {
+it('a returning node is asked to retry within 20 s if the queue is full', async () => {
   const admission = new Admission({ concurrent: 1, maxWaiting: 1 })
   const held = Promise.withResolvers<void>()
   const first = admission.admit('first', () => held.promise)
@@ -40,7 +40,7 @@ it('a returning node that finds the queue full is told to come back within 20 s'
   assert.equal(await admission.admit('third', async () => 'in'), 'in')
 })
 
-it('a returning node that fails frees its place', async () => {
+it('a returning node that fails frees its slot', async () => {
   const admission = new Admission({ concurrent: 1 })
   await assert.rejects(
     admission.admit('first', () => Promise.reject(new Error('lost'))),

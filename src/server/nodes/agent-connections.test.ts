@@ -1,5 +1,4 @@
-// The connections that agents keep, over real WebSockets: the stream, calls that are carried out as requests are, and what ends
-// a connection.
+// Connections of agents, over real WebSockets: the stream, calls, and what ends a connection.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -39,7 +38,7 @@ afterEach(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** A connection, and what comes of it: lines in order. */
+/** Opens a connection and collects its lines. */
 async function connect() {
   const socket = new WebSocket(url + path, { headers: { authorization: `Bearer ${token}` } })
   open.add(socket)
@@ -74,8 +73,8 @@ async function connect() {
 
 const line = (id: number, operation: string, body?: unknown): string => JSON.stringify({ id, operation, body })
 
-describe('a connection that an agent keeps', () => {
-  it('a connection that an agent keeps begins with HELLO, and carries desired VMs down and their reports up', async () => {
+describe('an agent connection', () => {
+  it('an agent connection begins with HELLO, and carries desired VMs and their reports', async () => {
     const { socket, lines, message, answer } = await connect()
     const { vms: desired, kept, store, heartbeatSeconds: seconds } = await message('HELLO')
     assert.equal(lines[0]?.type, 'HELLO')
@@ -94,7 +93,7 @@ describe('a connection that an agent keeps', () => {
       assert.match(text, new RegExp(`svc3_http_request_duration_seconds_count\\{[^}]*agent/${route}"[^}]*200"\\} 1`))
   })
 
-  it('a connection whose agent gave up while it waited for its turn does not end the one that the agent has', async () => {
+  it('an agent that gave up while it waited for admission keeps its other connection', async () => {
     const { socket, message, answer } = await connect()
     await message('HELLO')
     const { admission } = service.services
@@ -103,22 +102,22 @@ describe('a connection that an agent keeps', () => {
     const late = new WebSocket(url + path, { headers: { authorization: `Bearer ${token}` }, handshakeTimeout: 100 })
     open.add(late)
     await once(late, 'error')
-    // What came before this is read by then.
+    // By the answer, the server has read everything before.
     socket.send(line(0, 'noteAgent'))
     await answer(0)
     resolve()
     await Promise.all(places)
-    // Its turn was before this one's.
+    // The late connection was admitted before this.
     await admission.admit('last', () => turn())
     socket.send(line(1, 'noteAgent'))
     assert.equal((await answer(1)).status, 200)
   })
 
   for (const [how, leave] of [
-    ['says goodbye before its token is checked', (late: net.Socket) => late.end()],
+    ['disconnects before its token is checked', (late: net.Socket) => late.end()],
     ['is cut off', (late: net.Socket, waits: Promise<void>) => waits.then(() => late.resetAndDestroy())],
   ] as const)
-    it(`a connection whose agent ${how} while it waited for its turn does not end the one that the agent has`, async (t) => {
+    it(`an agent that ${how} while it waited for admission keeps its other connection`, async (t) => {
       const { socket, message, answer } = await connect()
       await message('HELLO')
       const { admission, tokens } = service.services
@@ -132,7 +131,7 @@ describe('a connection that an agent keeps', () => {
       })
       const principal = await tokens.verify(token)
       assert.ok(principal)
-      // No server has seen it yet.
+      // No server has verified this token yet.
       const fresh = (await tokens.issue(principal)).token
       const late = net.connect(Number(new URL(url).port), '127.0.0.1').on('error', () => undefined)
       const fields = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13', 'Host: svc3']
@@ -140,19 +139,19 @@ describe('a connection that an agent keeps', () => {
       late.write([`GET ${path} HTTP/1.1`, ...fields, key, `Authorization: Bearer ${fresh}`, '', ''].join('\r\n'))
       await leave(late, waits.promise)
       await waits.promise
-      // What came before this is read by then.
+      // By the answer, the server has read everything before.
       socket.send(line(0, 'noteAgent'))
       await answer(0)
       turnComes.resolve()
       await Promise.all(places)
-      // Its turn was before this one's.
+      // The late connection was admitted before this.
       await admission.admit('last', () => turn())
       socket.send(line(1, 'noteAgent'))
       assert.equal((await answer(1)).status, 200)
       late.destroy()
     })
 
-  it('a connection that an agent keeps answers what is refused, and stays', async () => {
+  it('an agent connection stays open after refused calls', async () => {
     const { socket, message, answer } = await connect()
     await message('HELLO')
     const refused: readonly (readonly [operation: string, body: unknown, status: number, words: RegExp])[] = [
@@ -176,14 +175,14 @@ describe('a connection that an agent keeps', () => {
 
   for (const [what, sent] of Object.entries({
     'is not JSON': '{"id":1,',
-    'is no call': '{"id":"1","operation":"noteAgent"}',
+    'is not a call': '{"id":"1","operation":"noteAgent"}',
     'is null': 'null',
     'names a prototype': '{"id":1,"operation":"reportNode","body":{"__proto__":{"ip":"x"}}}',
     'nests too deep': `{"id":1,"operation":"noteAgent","body":${'['.repeat(100)}${']'.repeat(100)}}`,
     'is not text': Buffer.from(line(1, 'noteAgent')),
     'is too long': line(1, 'reportVms', { vms: ['x'.repeat(2 ** 20)] }),
   }))
-    it(`a connection that an agent keeps ends when something comes that ${what}`, async () => {
+    it(`an agent connection ends after a message that ${what}`, async () => {
       const { socket, closed, lines, message } = await connect()
       await message('HELLO')
       socket.send(sent)
@@ -195,14 +194,14 @@ describe('a connection that an agent keeps', () => {
       await eventually(async () => assert.ok(!service.services.fleet.isOpen('node-1')))
     })
 
-  it('a connection that an agent keeps ends with its node', async () => {
+  it('an agent connection ends with its node', async () => {
     const { closed, message } = await connect()
     await message('HELLO')
     await service.call('DELETE', '/api/v1/namespaces/svc-default/nodes/node-1')
     await closed
   })
 
-  it('a connection that an agent keeps ends with the token that opened it', async (context) => {
+  it('an agent connection ends with the token that opened it', async (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
     const { closed, message } = await connect()
     await message('HELLO')
@@ -212,14 +211,14 @@ describe('a connection that an agent keeps', () => {
     assert.equal(code, 4401)
   })
 
-  it('a connection that an agent keeps ends when the server stops', async () => {
+  it('an agent connection ends when the server stops', async () => {
     const { closed, message } = await connect()
     await message('HELLO')
     await service[Symbol.asyncDispose]()
     await closed
   })
 
-  it('a connection that an agent keeps ends when another one of its node opens, and that one is served', async () => {
+  it('an agent connection ends when the node opens another one, which is served', async () => {
     const one = await connect()
     await one.message('HELLO')
     const other = await connect()
@@ -228,12 +227,12 @@ describe('a connection that an agent keeps', () => {
     assert.equal((await other.answer(1)).status, 200)
   })
 
-  it('a connection that an agent keeps is refused as a bad request where a proxy took its Upgrade away', async () => {
+  it('an agent connection is refused as a bad request if a proxy removed the Upgrade header', async () => {
     const { status, body } = await service.call('GET', path, { token })
     assert.deepEqual([status, body.message], [400, 'This operation requires a WebSocket'])
   })
 
-  it('a connection that an agent keeps is refused without the token of an agent, as every request is', async () => {
+  it('an agent connection is refused without the token of an agent', async () => {
     const answered = async (bearer: string): Promise<number | undefined> => {
       const socket = new WebSocket(url + path, { headers: { authorization: `Bearer ${bearer}` } })
       const [, { statusCode }] = await once(socket, 'unexpected-response')
@@ -243,7 +242,7 @@ describe('a connection that an agent keeps', () => {
   })
 })
 
-/** Without a network: the other side takes nothing more. */
+/** A connection whose other side reads nothing. */
 function stalled(count: number) {
   const fleet = new Fleet()
   const sends: ((answer: string) => void)[] = []
@@ -269,7 +268,7 @@ it('the connection of an agent with too many calls in progress is paused', () =>
   for (const { fleet } of [few, many]) fleet.dropAll()
 })
 
-it('an agent that does not read its answers is cut off', async () => {
+it('the connection of an agent that does not read answers is ended', async () => {
   const { fleet, sends, socket } = stalled(1)
   await turn()
   const [send = () => undefined] = sends

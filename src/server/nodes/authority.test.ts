@@ -1,5 +1,5 @@
-// The authority for nodes: one for all servers, certificates for what a node's key is and for how long, and what happens
-// when it cannot be made or opened.
+// The authority for nodes: shared by all servers, validity and keys of its certificates, and what happens if it cannot be
+// created or decrypted.
 import assert from 'node:assert/strict'
 import { createPublicKey, generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -32,7 +32,6 @@ function cluster() {
     const collections = await openCollections(store)
     return { collections, authority: new NodeAuthority({ collections, secrets, clock, log }) }
   }
-  /** As a handler asks for it. */
   const certify = async ({ authority }: Awaited<ReturnType<typeof server>>) => {
     const given = await authority.certify(node, new Date(clock.nowMs + hourMs))
     return given && { leaf: new X509Certificate(given.certificate), root: new X509Certificate(given.authority) }
@@ -44,7 +43,7 @@ const isVouchedFor = (leaf: X509Certificate | undefined, root: X509Certificate |
   leaf !== undefined && root !== undefined && leaf.checkIssued(root) && leaf.verify(root.publicKey)
 
 describe("a node's certificate", () => {
-  it('names the node by name and uid, is for its key, and good an hour longer than its token', async () => {
+  it('has the name, uid and key of the node, and is valid an hour longer than its token', async () => {
     const { server, certify, clock } = cluster()
     const { leaf, root } = (await certify(await server())) ?? {}
     assert.ok(leaf && root && isVouchedFor(leaf, root))
@@ -53,13 +52,13 @@ describe("a node's certificate", () => {
     assert.ok(leaf.publicKey.equals(keys.publicKey) && leaf.checkPrivateKey(keys.privateKey))
     assert.equal(leaf.validFromDate.getTime(), clock.nowMs - hourMs)
     assert.equal(leaf.validToDate.getTime(), clock.nowMs + 2 * hourMs)
-    // For servers and for clients, and for signing nobody.
+    // Usable for servers and clients, but not for signing.
     assert.deepEqual(leaf.keyUsage, ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'])
     assert.ok(!leaf.ca && root.ca)
     assert.ok(root.validToDate.getTime() - clock.nowMs > 9 * yearMs && root.validFromDate.getTime() < clock.nowMs)
   })
 
-  it('is not one of another authority', async () => {
+  it('is not accepted by another authority', async () => {
     const [one, other] = [cluster(), cluster()]
     const [mine, theirs] = [await one.certify(await one.server()), await other.certify(await other.server())]
     assert.ok(!isVouchedFor(mine?.leaf, theirs?.root))
@@ -67,7 +66,7 @@ describe("a node's certificate", () => {
 })
 
 describe('the authority for nodes', () => {
-  it('the authority for nodes is made once, also by servers that need it at the same time, and is the same after a restart', async () => {
+  it('the authority for nodes is created once, also by concurrent servers, and survives a restart', async () => {
     const { server, certify, logLines } = cluster()
     const servers = [await server(), await server(), await server()]
     const given = await Promise.all(servers.flatMap((each) => [certify(each), certify(each)]))
@@ -79,7 +78,7 @@ describe('the authority for nodes', () => {
     assert.ok(!logLines.join('').includes(key.split('\n')[1] ?? '-'))
   })
 
-  it('the authority for nodes is renewed in its last year with the same key: old and new vouch for the same certificates', async () => {
+  it('the authority for nodes is renewed in its last year with the same key: old and new verify the same certificates', async () => {
     const { server, certify, clock, logLines } = cluster()
     const [one, two] = [await server(), await server()]
     const before = await certify(one)
@@ -94,7 +93,7 @@ describe('the authority for nodes', () => {
     assert.match(logLines.join(''), /renewed the certificate authority for nodes/)
   })
 
-  it('the authority for nodes is sealed anew with the other secrets, and opens afterwards', async () => {
+  it('the authority for nodes is re-encrypted with the other secrets', async () => {
     const { server, certify, secrets } = cluster()
     const before = await certify(await server())
     const next = makeKeyring([randomBytes(32)])
@@ -106,7 +105,7 @@ describe('the authority for nodes', () => {
     assert.ok(isVouchedFor(after?.leaf, before?.root))
   })
 
-  it('the authority for nodes that was altered is not used and not replaced, and that is said', async () => {
+  it('the authority for nodes that was altered is neither used nor replaced, and logged', async () => {
     const { server, certify, store, logLines } = cluster()
     await certify(await server())
     const entry = await store.get('/certificates/node-authority')
@@ -119,7 +118,7 @@ describe('the authority for nodes', () => {
     assert.deepEqual((await store.get(entry.key))?.rev, rev.rev)
   })
 
-  it('the authority for nodes that cannot be written is made when it can', async () => {
+  it('the authority for nodes that could not be written is created later', async () => {
     const { server, certify } = cluster()
     const one = await server()
     const { change } = one.collections.certificates

@@ -1,4 +1,4 @@
-// Who is sent where for a chunk: one node fetches it, nobody waits in a circle, and nobody is asked by all.
+// Which node is sent to which for a chunk: one node fetches it, nodes never wait in a circle, and the load is spread.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -8,7 +8,7 @@ const clock = { nowMs: 0, now: () => new Date(clock.nowMs) }
 const anybody = { without: new Set<string>(), isUsable: () => true }
 
 describe('nodes that fetch an image at the same time', () => {
-  it('nodes that fetch an image at the same time are sent to ones that asked before them, three to each', () => {
+  it('nodes that fetch an image at the same time are sent to nodes that asked before them, three to each', () => {
     const holders = createChunkHolders(clock)
     const sent = new Map<string, number>()
     for (let index = 0; index < 40; index++) {
@@ -22,7 +22,7 @@ describe('nodes that fetch an image at the same time', () => {
     assert.equal(holders.assign({ content: 'image', chunk: 'b', node: 'n7' }, anybody), undefined)
   })
 
-  it('nodes that fetch an image at the same time never wait for each other in a circle, whoever fails and asks again', () => {
+  it('nodes that fetch an image at the same time never wait for each other in a circle, also after failures', () => {
     const step = fc.record({ node: fc.nat(7), without: fc.array(fc.nat(7), { maxLength: 2 }), gone: fc.nat(7) })
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
@@ -30,7 +30,7 @@ describe('nodes that fetch an image at the same time', () => {
         const waitsFor = new Map<string, string | undefined>()
         for (const { node, without, gone } of steps) {
           const name = `n${node}`
-          // Who asks is not one that did not answer itself.
+          // A node does not report itself as a failed holder.
           const failed = new Set(without.map((each) => `n${each}`).filter((each) => each !== name))
           const isUsable = (other: string): boolean => other !== `n${gone}`
           const from = holders.assign({ content: 'image', chunk: 'a', node: name }, { without: failed, isUsable })
@@ -46,7 +46,7 @@ describe('nodes that fetch an image at the same time', () => {
     )
   })
 
-  it('nodes that fetch an image at the same time are forgotten when nobody asks any more', () => {
+  it('nodes that fetch an image at the same time are forgotten when no node asks for a while', () => {
     const holders = createChunkHolders(clock)
     holders.assign({ content: 'image', chunk: 'a', node: 'n1' }, anybody)
     clock.nowMs += 11 * 60_000

@@ -1,4 +1,4 @@
-// What an agent is told when it connects.
+// The state that an agent gets when it connects.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { nodeRecord, placedVm } from '../../../bench/records.ts'
@@ -7,7 +7,7 @@ import { openCollections } from '../../store/records/collections.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { type DesiredServices, desiredFor } from './desired.ts'
 
-it('an agent hears of all VMs of its node, and of those that failed if it is still to say that nothing is left', async () => {
+it('an agent gets all VMs of its node, and failed ones until it has reported that they are deleted', async () => {
   await using collections = await openCollections(openMemory())
   const node = nodeRecord(1, 8, 'key')
   await collections.nodes.create('', node.name, node)

@@ -1,10 +1,10 @@
-// Streams to agents: one from which nothing comes is ended, and told apart from one that ended by itself.
+// Streams to agents: one of a silent agent is ended, which is distinguished from other ends.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import { Fleet } from './fleet.ts'
 
-/** A stream whose outlet takes everything. */
+/** Opens a stream whose outlet is never full. */
 function open(fleet: Fleet, node: string, wrote: (lines: string) => void = () => undefined) {
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
   const write = (lines: string): boolean => {
@@ -16,9 +16,9 @@ function open(fleet: Fleet, node: string, wrote: (lines: string) => void = () =>
   return { stream, ended }
 }
 
-it('a stream that looks open ends when its node is silent for too long', async () => {
+it('a stream ends when its node is silent for too long', async () => {
   const fleet = new Fleet(20)
-  // Its own timer keeps no process alive.
+  // The timer of the stream does not keep the process alive.
   using _awake = setInterval(() => undefined, 1_000)
   const told: unknown[] = []
   fleet.subscribe((node, isOpen, silentMs) => told.push([node, isOpen, silentMs !== undefined && silentMs > 20]))
@@ -36,7 +36,7 @@ it('a stream that looks open ends when its node is silent for too long', async (
   ])
 })
 
-it('a stream gets a ping when nothing was sent for longer than a heartbeat takes, two looks', async () => {
+it('a stream gets a ping when nothing was sent for longer than a heartbeat', async () => {
   const lookMs = 100
   const fleet = new Fleet(60_000, lookMs)
   using _awake = setInterval(() => undefined, 1_000)

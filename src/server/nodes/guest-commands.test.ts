@@ -67,13 +67,13 @@ describe('a script in a guest', () => {
       prepare,
     )
 
-  it('is run by root, by sudo, or by sudo with the password, and is in no command line', async () => {
+  it('is run by root, by sudo, or by sudo with a password, and is not part of a command line', async () => {
     for (root of ['is', 'may', 'asks']) await run()
     assert.deepEqual(commands, ['sh -s', 'sudo -n sh -s', `sudo -k -S -p '' sh -s`])
     assert.deepEqual(inputs, ['echo secret', 'echo secret', 'hunter2!\necho secret'])
   })
 
-  it('is not made before somebody is logged in, and what is in the way is a sentence', async () => {
+  it('is created only after the login, and errors are sentences', async () => {
     const never = async (): Promise<string> => assert.fail('it was made')
     root = ''
     await assert.rejects(run({}, never), { message: 'User admin of the guest is not root, and the guest has no sudo' })

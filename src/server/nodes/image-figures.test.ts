@@ -1,10 +1,10 @@
-// Counts of nodes, added up over restarts of their agents.
+// Image metrics of nodes, added up over restarts of their agents.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import type { ImageFigures } from '../../api/nodes/agent.ts'
 import { createImageFigures } from './image-figures.ts'
 
-it('what nodes count of images is added up, whichever agent is started anew', () => {
+it('image metrics of nodes are added up, also when agents restart', () => {
   const none: ImageFigures = { reads: 0, readWaitMs: 0, peerBytes: 0, serverBytes: 0, registryBytes: 0 }
   const sum = { reads: 0, registryBytes: 0 }
   const seen = createImageFigures(({ reads, registryBytes }) => {

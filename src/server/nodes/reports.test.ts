@@ -7,7 +7,7 @@ import { mergeReport } from './reports.ts'
 
 const now = new Date('2026-11-16T12:00:00Z')
 const running: VmReport = { uid: 'u', namespace: 'svc-default', name: 'demo', generation: 1, power: 'running' }
-// Only what a report is compared with.
+// Only the fields that reports are compared with.
 const record = {
   desired: { generation: 1, power: 'running', diskGeneration: 1, action: 'deploy' },
   observed: { generation: 1, power: 'running', hasRun: true },
@@ -17,12 +17,12 @@ const record = {
 const conditionsOf = (from: VmRecord, report: VmReport) =>
   (mergeReport(from, report, now) ?? from).conditions.map(({ type, status, reason }) => [type, status, reason])
 
-it('a report that a guest has booted, or has not for minutes, is a condition of the VM', () => {
+it('a report that a guest has booted, or has not for minutes, sets a condition', () => {
   assert.deepEqual(conditionsOf(record, { ...running, booted: true }), [['Booted', 'True', 'SshAnswers']])
   assert.deepEqual(conditionsOf(record, { ...running, booted: false }), [['Booted', 'False', 'NoSshAnswer']])
 })
 
-it('a report that says nothing of the boot leaves the condition, and one of a VM that is down removes it', () => {
+it('a report without the boot state keeps the condition, and one of a stopped VM removes it', () => {
   const booted = mergeReport(record, { ...running, booted: true }, now) as VmRecord
   assert.equal(mergeReport(booted, running, now), undefined)
   assert.equal(mergeReport(booted, { ...running, booted: true }, new Date()), undefined)
@@ -30,7 +30,7 @@ it('a report that says nothing of the boot leaves the condition, and one of a VM
   assert.deepEqual(conditionsOf(booted, { ...running, power: 'stopped' }), [])
 })
 
-it('a report of an image that is on its way is a condition with how far it is, or what it waits for, until it is there', () => {
+it('a report of an arriving image sets a condition with its progress, until the image is complete', () => {
   const image = { percent: 34, bytes: 1.2 * 2 ** 30, totalBytes: 3.5 * 2 ** 30, bytesPerSecond: 80 * 2 ** 20 }
   const messageOf = (from: VmRecord, report: VmReport) => mergeReport(from, report, now)?.conditions.at(-1)?.message
   const arriving = mergeReport(record, { ...running, image }, now) as VmRecord
@@ -46,7 +46,7 @@ it('a report of an image that is on its way is a condition with how far it is, o
   assert.equal(mergeReport(record, running, now), undefined)
 })
 
-it('a report stamps the first start and the first boot of a VM, once', () => {
+it('a report records the time of the first start and the first boot, once', () => {
   const asked = { ...record, observed: { generation: 0, power: 'starting', hasRun: false }, times: { requestedMs: 1 } }
   const started = mergeReport(asked as VmRecord, running, new Date(5)) as VmRecord
   assert.deepEqual(started.times, { requestedMs: 1, startedMs: 5 })

@@ -16,7 +16,7 @@ let scheduler: AsyncDisposable
 let node: NodeStandIn
 let url: string
 const open: WebSocket[] = []
-// Tests end by themselves; a slow machine is no reason to.
+// Long, because a slow machine must not fail the tests.
 const { signal } = new AbortController()
 
 beforeEach(async () => {
@@ -40,7 +40,7 @@ const { privateKey } = generateKeyPairSync('rsa', {
   publicKeyEncoding: { type: 'pkcs1', format: 'pem' },
 })
 
-/** The agent comes for the next tunnel, and the guest's SSH server answers at its other end. */
+/** Connects the agent for the next tunnel to the SSH server of the guest. */
 async function answerDial(
   shell: (channel: ServerChannel, size: { cols: number; rows: number }) => void,
   asked: (agentSide: Duplex, accept: () => void) => void = (_, accept) => accept(),
@@ -137,7 +137,7 @@ describe('a terminal', () => {
     assert.ok(!JSON.stringify(await service.services.store.list('/')).includes('hunter2'))
   })
 
-  it('a terminal ends after ten messages that it does not know', async () => {
+  it('a terminal ends after ten unknown messages', async () => {
     const terminal = await connect(bearer())
     for (let sent = 0; sent < 1_000; sent++) terminal.socket.send('{}')
     await terminal.closed
@@ -145,7 +145,7 @@ describe('a terminal', () => {
     assert.match(terminal.told.at(-1)?.message ?? '', /Unknown terminal messages/)
   })
 
-  it('a terminal says what is wrong with a login, lets one try again, and does not let one guess for ever', async () => {
+  it('a terminal explains a failed login, allows another try, and ends after three', async () => {
     const terminal = await connect(bearer())
     terminal.socket.send('nonsense')
     await eventually(() => assert.match(terminal.told[0]?.message ?? '', /Unknown terminal message/))
@@ -160,7 +160,7 @@ describe('a terminal', () => {
     assert.match(terminal.told.at(-1)?.message ?? '', /Too many/)
   })
 
-  it('a terminal says that the guest does not answer', async () => {
+  it('a terminal reports a guest that does not respond', async () => {
     const terminal = await connect(bearer())
     terminal.socket.send(login())
     const tunnel = await dialled()
@@ -183,7 +183,7 @@ describe('a terminal', () => {
     await eventually(() => assert.ok(agentSide.destroyed), 5_000)
   })
 
-  it('a terminal does not grow the server when the browser does not read', async () => {
+  it('a terminal buffers little when the browser does not read', async () => {
     const terminal = await connect(bearer())
     terminal.socket.send(login())
     let writtenBytes = 0
@@ -200,7 +200,7 @@ describe('a terminal', () => {
     await eventually(() => assert.equal(terminal.told[0]?.type, 'opened'))
     terminal.socket.pause()
     const pausedAt = writtenBytes
-    // Until the guest is held up: what it could write stays the same for a while.
+    // Wait until the guest is blocked: its count of written bytes stays the same.
     let before = -1
     await eventually(async () => {
       before = writtenBytes
@@ -216,7 +216,7 @@ describe('a terminal', () => {
 const unreachable = ['terminal', 'connect?port=vnc']
 for (const kind of unreachable) {
   describe(`${kind} of a VM`, () => {
-    it(`${kind} of a VM is for those who may use the VM, on our own page or with a token`, async () => {
+    it(`${kind} of a VM requires permission for the VM, and the console's page or a token`, async () => {
       const path = `${vms}/demo/${kind}`
       await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-other' } })
       await assert.rejects(connect({}, path), /401/)

@@ -1,4 +1,4 @@
-// What goes on after the answer, over real connections: the agent's stream, tunnels by WebSocket, logs.
+// Long-lived responses over real connections: the agent's stream, tunnels by WebSocket, logs.
 import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, describe, it } from 'node:test'
@@ -29,12 +29,12 @@ afterEach(async () => {
 })
 
 const vms = '/api/v1/namespaces/svc-default/vms'
-// For all tests of this file together, also on a machine that is busy otherwise.
+// For all tests of this file together, also on a busy machine.
 const signal = AbortSignal.timeout(170_000)
 const connect = (path: string, token: string | undefined = service.adminToken) =>
   dialTunnel({ baseUrl: url, path, token, signal })
 
-/** What the stand-in is told next of that type; it is there at once or soon. */
+/** Waits for the next message of that type. */
 async function dialled(): Promise<{ tunnel: string; to: string; follow?: boolean; tail?: number }> {
   for (;;) {
     const found = node.told.findIndex(({ type }) => type === 'DIAL')
@@ -50,7 +50,7 @@ async function readAll(stream: AsyncIterable<Buffer>): Promise<string> {
 }
 
 describe('a tunnel', () => {
-  it('a tunnel carries bytes both ways, as they are, and ends on both sides', async () => {
+  it('a tunnel carries bytes in both directions, and ends on both sides', async () => {
     const opening = connect(`${vms}/demo/connect?port=ssh`)
     const { tunnel, to } = await dialled()
     assert.equal(to, 'ssh')
@@ -67,7 +67,7 @@ describe('a tunnel', () => {
     assert.ok(Buffer.concat(received).equals(bytes))
   })
 
-  it('charts of a VM and of a node are what its agent sends, and one that sends nothing sound is said to be old', async () => {
+  it('charts of a VM and of a node come from the agent, and an agent that sends none is reported as outdated', async () => {
     const charts = { stepSeconds: 10, series: [{ name: 'cpu', unit: '%', start: 1_763_200_800, values: [1.5, null] }] }
     const answered = async (path: string, text: string) => {
       const asking = service.call('GET', path)
@@ -95,7 +95,7 @@ describe('a tunnel', () => {
     assert.equal((await service.call('GET', `${nodes}/none/charts`)).status, 404)
   })
 
-  it('a tunnel has one use, and is for the node that was told', async () => {
+  it('a tunnel can be used once, by the node that was asked', async () => {
     const other = await startNode(service, { name: 'other' })
     const opening = connect(`${vms}/demo/connect`)
     const { tunnel } = await dialled()
@@ -118,7 +118,7 @@ describe('a tunnel', () => {
     await assert.rejects(connect(`${vms}/demo/connect`), isRefusal(503))
   })
 
-  it('a tunnel is not dialled for a handshake that is none, and is closed when the caller has left', async () => {
+  it('a tunnel is not opened for an invalid handshake, and is closed when the caller has left', async () => {
     const { request } = await import('node:http')
     const headers = { connection: 'Upgrade', upgrade: 'websocket', authorization: `Bearer ${service.adminToken}` }
     const status = await new Promise<number | undefined>((resolve, reject) => {
@@ -146,7 +146,7 @@ describe('a tunnel', () => {
     assert.equal(await readAll(agentSide as AsyncIterable<Buffer>), '')
   })
 
-  it('a tunnel whose agent comes when its caller was told that it does not come is closed', async (t) => {
+  it('a tunnel whose agent connects after the timeout is closed', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     let asked = ''
     const tell = async (_node: string, message: object): Promise<boolean> => {
@@ -156,7 +156,7 @@ describe('a tunnel', () => {
     const tunnels = new Tunnels({ prefix: '', tell })
     const dialling = tunnels.dial(placedVm(1, { name: 'node-1' }, 1), 'ssh')
     const accept = tunnels.answer('node-1', asked)
-    // Its upgrade takes longer than what was left.
+    // The upgrade takes longer than the remaining time.
     t.mock.timers.tick(60_000)
     await assert.rejects(dialling, /not responding/)
     const socket = new PassThrough()
@@ -175,7 +175,7 @@ describe('a tunnel', () => {
     await readAll(callerSide as AsyncIterable<Buffer>).catch(() => '')
   })
 
-  it('a tunnel does not let an offer of another protocol get in the way of a request', async () => {
+  it('an upgrade to another protocol is treated as a plain request', async () => {
     const response = await fetch(`${url}${vms}`, {
       headers: { authorization: `Bearer ${service.adminToken}` },
     })
@@ -196,7 +196,7 @@ describe('a tunnel', () => {
 })
 
 describe('logs', () => {
-  it('logs are read from the node, and end with it', async () => {
+  it('logs are read from the node, and end with its connection', async () => {
     const reading = fetch(`${url}${vms}/demo/logs?follow=true&tail=5`, {
       headers: { authorization: `Bearer ${service.adminToken}` },
       signal,

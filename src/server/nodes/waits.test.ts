@@ -1,4 +1,4 @@
-// Waiting for a record: by its changes, with an end to patience, and to be interrupted.
+// Waiting for a record: conditions, timeouts and interruptions.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { openMemory } from '../../store/memory.ts'
@@ -31,7 +31,7 @@ const atLeast =
 const ms = 60_000
 
 describe('waiting for a record', () => {
-  it('who waits for a record is told of the first change that will do, each by what they wait for', async () => {
+  it('each waiter for a record gets the first change that meets its condition', async () => {
     await using r = await rig()
     const waiting = [1, 2, 2, 3].map((least) => r.waits.until('/n/a', atLeast(least), { ms }))
     for (const value of [1, 2, 5]) await r.set(value)
@@ -39,7 +39,7 @@ describe('waiting for a record', () => {
     assert.equal(await r.waits.until('/n/a', atLeast(4), { ms }), 5)
   })
 
-  it('who waits for a record gets what their look throws', async () => {
+  it('a waiter for a record gets the error of its test', async () => {
     await using r = await rig()
     const waiting = r.waits.until('/n/a', (entry) => (entry ? assert.fail('not this one') : undefined), { ms })
     const failed = assert.rejects(waiting, /not this one/)
@@ -47,12 +47,12 @@ describe('waiting for a record', () => {
     await failed
   })
 
-  it('who waits for a record too long is told so', async () => {
+  it('a waiter for a record gets an error after its timeout', async () => {
     await using r = await rig()
     await assert.rejects(r.waits.until('/n/a', atLeast(1), { ms: 5 }), WaitedTooLong)
   })
 
-  it('an interruption of the service ends all who wait with it, before and after, and nobody else', async () => {
+  it('a signal ends all waits that use it, and no others', async () => {
     await using r = await rig()
     const ending = new AbortController()
     const signal = () => AbortSignal.any([new AbortController().signal, ending.signal])
@@ -66,7 +66,7 @@ describe('waiting for a record', () => {
     assert.equal(await other, 1)
   })
 
-  it('who waits for a record may be called off by themselves, while another waits on', async () => {
+  it('a waiter for a record can be aborted while another continues to wait', async () => {
     await using r = await rig()
     const own = new AbortController()
     const other = r.waits.until('/n/a', atLeast(1), { ms })

@@ -1,4 +1,4 @@
-// Uploads over real connections: when the body is asked for, how long it may take, and what is left when it breaks off.
+// Uploads over real connections: when the body is requested, timeouts, and interruptions.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -26,7 +26,7 @@ after(() => service[Symbol.asyncDispose]())
 const leftovers = (): Promise<string[]> => fs.readdir(service.services.uploads.folder)
 const records = (): string[] => service.services.collections.images.list().map(({ value }) => value.name)
 
-/** A connection on which the test writes what it likes; `text` is everything that came back. */
+/** A connection for raw bytes. `text` is everything that was received. */
 async function connect(name: string, headers: readonly string[], target = path) {
   const socket = net.connect(port, '127.0.0.1')
   let text = ''
@@ -42,7 +42,7 @@ async function connect(name: string, headers: readonly string[], target = path) 
 }
 
 describe('an upload', () => {
-  it('an upload that would be refused is not asked for; one that would not, is', async () => {
+  it('an upload gets 100 Continue only if it will be accepted', async () => {
     const refused = await connect('taken', ['Content-Length: 1000000000', 'Expect: 100-continue'])
     await refused.closed
     assert.match(refused.text(), /^HTTP\/1\.1 409 /)
@@ -55,7 +55,7 @@ describe('an upload', () => {
     assert.match(wanted.text(), /HTTP\/1\.1 201 /)
   })
 
-  it('an upload: larger than any disk, or than the disk of the server, is not asked for', async () => {
+  it('an upload that is larger than any disk, or than the disk of the server, gets no 100 Continue', async () => {
     for (const bytes of [2 ** 47, 2 ** 45]) {
       const { closed, text } = await connect('huge', [`Content-Length: ${bytes}`, 'Expect: 100-continue'])
       await closed
@@ -63,7 +63,7 @@ describe('an upload', () => {
     }
   })
 
-  it('an upload may take longer than other requests as long as it keeps flowing', async () => {
+  it('an upload may take longer than other requests as long as bytes arrive', async () => {
     const { socket, closed, text } = await connect('slow', ['Content-Length: 512', 'Connection: close'])
     for (let part = 0; part < 8; part++) {
       socket.write(Buffer.alloc(64))
@@ -73,7 +73,7 @@ describe('an upload', () => {
     assert.match(text(), /^HTTP\/1\.1 201 /)
   })
 
-  it('an upload that falls silent is ended, and leaves nothing', async () => {
+  it('an upload that stalls is ended, and leaves nothing behind', async () => {
     const { socket, closed, text } = await connect('silent', ['Content-Length: 1000'])
     socket.write('and then')
     await closed
@@ -95,7 +95,7 @@ describe('an upload', () => {
   ]
   for (const [what, type, body] of badForms)
     for (const kind of ['image', 'iso'])
-      it(`an upload of an ${kind} as a form ${what} is refused with 400, and leaves nothing`, async () => {
+      it(`an upload of an ${kind} as a form ${what} is refused with 400, and leaves nothing behind`, async () => {
         const url = `/api/v1/namespaces/svc-default/upload/${kind}?name=form`
         const headers = { 'content-type': type, authorization: `Bearer ${service.adminToken}` }
         const answer = await fetch(`http://127.0.0.1:${port}${url}`, { method: 'POST', headers, body })
@@ -104,7 +104,7 @@ describe('an upload', () => {
         assert.ok(!records().includes('form'))
       })
 
-  it('an upload that is cut off leaves nothing', async () => {
+  it('an interrupted upload leaves nothing behind', async () => {
     const { socket } = await connect('cut', ['Content-Length: 10000000'])
     socket.write(randomBytes(3_000_000))
     await eventually(async () => assert.equal((await leftovers()).length, 1))
@@ -113,7 +113,7 @@ describe('an upload', () => {
     assert.ok(!records().includes('cut'))
   })
 
-  it('an upload whose client leaves before it is taken in leaves nothing', async () => {
+  it('an upload whose client disconnects before it is stored leaves nothing behind', async () => {
     const zeros = gzipSync(Buffer.alloc(64 * 2 ** 20), { level: 1 })
     const bytes = Buffer.concat(new Array(200).fill(zeros))
     const { socket } = await connect('left', [`Content-Length: ${bytes.length}`])
@@ -124,7 +124,7 @@ describe('an upload', () => {
     await eventually(async () => assert.deepEqual(await leftovers(), []))
   })
 
-  it('an upload is told why it is refused also when it was sent without asking', async () => {
+  it('an upload without Expect gets its refusal as well', async () => {
     const request = http.request({ port, path: `${path}?name=taken`, method: 'POST', headers: { authorization: `Bearer ${service.adminToken}`, 'content-length': 20_000_000 } }) // biome-ignore format: one request
     request.on('error', () => undefined)
     request.write(randomBytes(5_000_000))
@@ -137,7 +137,7 @@ describe('an upload', () => {
 })
 
 describe('other requests', () => {
-  it('other requests have to arrive in time, all of them', async () => {
+  it('other requests have a total timeout', async () => {
     const { socket, closed, text } = await connect('x', ['Content-Length: 8'], images)
     const drip = setInterval(() => socket.write('a'), 300)
     await closed
@@ -145,7 +145,7 @@ describe('other requests', () => {
     assert.match(text(), /^HTTP\/1\.1 408 /)
   })
 
-  it('other requests that ask before they send are told to go on', async () => {
+  it('other requests with Expect get 100 Continue', async () => {
     const { socket, text } = await connect('x', ['Content-Length: 2', 'Expect: 100-continue'], images)
     await eventually(async () => assert.match(text(), /100 Continue/))
     socket.destroy()

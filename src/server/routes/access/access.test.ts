@@ -1,4 +1,4 @@
-// Namespaces, service accounts, role bindings and events together: let somebody in, and take it away again.
+// Namespaces, service accounts, role bindings and events: granting access and removing it.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { startService, type TestService } from '../../../../test/support/rigs/service.ts'
@@ -21,7 +21,7 @@ const removeUser = (namespace: string, ...users: string[]) =>
 const credential = { server: 'https://ghcr.io', username: 'a', password: 'b' }
 
 describe('namespaces', () => {
-  it('namespaces are made with 201, once, under names that are allowed', async () => {
+  it('namespaces are created once, with 201, under valid names', async () => {
     const made = await create('svc-ios')
     assert.equal(made.status, 201)
     assert.deepEqual(made.body, {
@@ -55,7 +55,7 @@ describe('namespaces', () => {
     }
   })
 
-  it('namespaces go with all that is in them, and leave nothing to a namesake', async () => {
+  it('namespaces are deleted with their contents, and a new one of the same name is empty', async () => {
     await create('svc-ios')
     await service.call('POST', `${at('svc-ios')}/secrets/registrycredentials/add`, { body: credential })
     await service.call('POST', `${at('svc-ios')}/serviceaccounts/ci`)
@@ -72,13 +72,13 @@ describe('namespaces', () => {
     assert.deepEqual((await service.call('GET', subjects('svc-ios'))).body, { items: [] })
   })
 
-  it('namespaces: but never the default one', async () => {
+  it('namespaces: the default one cannot be deleted', async () => {
     const refused = await service.call('DELETE', at('orka-default'))
     assert.equal(refused.status, 422)
     assert.match(refused.body.message, /default namespace/)
   })
 
-  it('namespaces take nothing in while they end, and an end that was cut off is finished', async () => {
+  it('namespaces refuse new records while being deleted, and an interrupted deletion is completed', async () => {
     await create('svc-ios')
     const { collections } = service.services
     await service.call('POST', `${at('svc-ios')}/serviceaccounts/ci`)
@@ -110,7 +110,7 @@ describe('namespaces', () => {
     }
   })
 
-  it('namespaces are listed to those who may use them', async () => {
+  it('namespaces are listed for callers with access', async () => {
     await create('svc-ios')
     await create('svc-tv')
     await addUser('svc-tv', 'dev@example.com')
@@ -126,7 +126,7 @@ describe('service accounts', () => {
   const token = async (name: string, body?: object) =>
     service.call('POST', `${accounts}/${name}/token`, body ? { body } : {})
 
-  it('service accounts are made, listed and deleted', async () => {
+  it('service accounts are created, listed and deleted', async () => {
     const made = await service.call('POST', `${accounts}/jenkins`)
     assert.equal(made.status, 201)
     assert.deepEqual((await service.call('GET', accounts)).body.items, [made.body])
@@ -138,7 +138,7 @@ describe('service accounts', () => {
     }
   })
 
-  it('service accounts have tokens of a year by default, of the asked length, or without end', async () => {
+  it('service accounts get tokens for a year, for the requested time, or without expiry', async () => {
     await service.call('POST', `${accounts}/jenkins`)
     assert.equal((await token('jenkins')).body.expiresAt, '2027-11-15T09:00:00Z')
     assert.equal((await token('jenkins', {})).status, 201)
@@ -153,7 +153,7 @@ describe('service accounts', () => {
     assert.equal((await service.call('GET', '/api/v1/namespaces', { token: endless.body.token })).status, 200)
   })
 
-  it('service accounts lose every token when they are deleted, and do not get it back under the same name', async () => {
+  it('service accounts lose all tokens when deleted, and recreating one does not restore them', async () => {
     await service.call('POST', `${accounts}/jenkins`)
     const { body } = await token('jenkins')
     const use = async (): Promise<number> =>
@@ -165,7 +165,7 @@ describe('service accounts', () => {
     assert.equal(await use(), 401)
   })
 
-  it('service accounts show a token once: it is stored nowhere, and no Idempotency-Key brings it back', async () => {
+  it('service accounts show a token once: it is not stored, also with an Idempotency-Key', async () => {
     await service.call('POST', `${accounts}/jenkins`)
     const headers = { 'idempotency-key': 'k' }
     const first = await service.call('POST', `${accounts}/jenkins/token`, { headers })
@@ -175,7 +175,7 @@ describe('service accounts', () => {
     assert.ok(!dump.includes(first.body.token) && !dump.includes(first.body.token.split('.')[2]))
   })
 
-  it('service accounts are developers in their own namespace, and elsewhere when let in, until made again', async () => {
+  it('service accounts are developers in their namespace, and in others by a binding, which a new account does not inherit', async () => {
     await create('svc-ios')
     await service.call('POST', `${accounts}/jenkins`)
     const { body } = await token('jenkins')
@@ -202,7 +202,7 @@ describe('role bindings', () => {
   const see = async (namespace: string): Promise<number> =>
     (await service.call('GET', `${at(namespace)}/events`, { token: service.devToken })).status
 
-  it('role bindings let a user in and out again; twice changes nothing', async () => {
+  it('role bindings add and remove a user, and a repetition changes nothing', async () => {
     await create('svc-ios')
     assert.equal(await see('svc-ios'), 403)
     for (let time = 0; time < 2; time++) {
@@ -216,7 +216,7 @@ describe('role bindings', () => {
     assert.equal(await see('svc-ios'), 403)
   })
 
-  it('role bindings give every user the default namespace until it is taken away', async () => {
+  it('role bindings give every user access to the default namespace until it is removed', async () => {
     assert.equal(await see('svc-default'), 200)
     await removeUser('svc-default', 'dev@example.com')
     assert.equal(await see('svc-default'), 403)
@@ -224,14 +224,14 @@ describe('role bindings', () => {
     assert.equal(await see('svc-default'), 200)
   })
 
-  it('role bindings know one role, by either name', async () => {
+  it('role bindings have one role, with two names', async () => {
     assert.equal((await service.call('GET', subjects('svc-default').replace('svc-dev', 'orka-dev'))).status, 200)
     const other = await service.call('GET', subjects('svc-default').replace('svc-dev', 'svc-admin'))
     assert.equal(other.status, 404)
     assert.match(other.body.hint, /svc-dev/)
   })
 
-  it('role bindings refuse subjects that cannot exist, all at once, and change nothing', async () => {
+  it('role bindings refuse all invalid subjects together, and change nothing', async () => {
     const body = {
       users: ['ok@example.com', 'no-mail'],
       serviceaccounts: [
@@ -253,7 +253,7 @@ describe('role bindings', () => {
     assert.equal((await service.call('POST', `${subjects('svc-default')}/add`, { body: {} })).status, 422)
   })
 
-  it('role bindings show no account that is gone, and do not pretend to take away what an account has by itself', async () => {
+  it('role bindings omit deleted accounts, and refuse to remove an account from its own namespace', async () => {
     await create('svc-ios')
     await service.call('POST', `${at('svc-default')}/serviceaccounts/jenkins`)
     const serviceaccounts = [{ name: 'jenkins', namespace: 'svc-default' }]
@@ -266,7 +266,7 @@ describe('role bindings', () => {
     assert.deepEqual((await service.call('GET', subjects('svc-ios'))).body, { items: [] })
   })
 
-  it('role bindings of many at once lose none', async () => {
+  it('role bindings survive concurrent changes', async () => {
     await create('svc-ios')
     await Promise.all(Array.from({ length: 30 }, (_, index) => addUser('svc-ios', `u${index}@example.com`)))
     assert.equal((await service.call('GET', subjects('svc-ios'))).body.items.length, 30)
@@ -291,7 +291,7 @@ describe('an open watch', () => {
     await stream.text()
   })
 
-  it('an open watch ends when the role is taken away, and one of namespaces when another is given', async () => {
+  it('an open watch ends when the role is removed, and one of namespaces when a role is added', async () => {
     const events = await open(`${at('svc-default')}/events`, service.devToken)
     await removeUser('svc-default', 'dev@example.com')
     await events.text()
@@ -306,7 +306,7 @@ describe('events', () => {
   const events = async (namespace: string, query = ''): Promise<{ [key: string]: unknown }[]> =>
     (await service.call('GET', `${at(namespace)}/events${query}`)).body.items
 
-  it('events tell every change, with the actor and the request', async () => {
+  it('events record every change, with the actor and the request', async () => {
     const path = `${at('svc-default')}/secrets/registrycredentials`
     await service.call('POST', `${path}/add`, { body: credential, headers: { 'x-request-id': 'req-1' } })
     await service.call('POST', `${path}/add`, { body: credential })
@@ -339,7 +339,7 @@ describe('events', () => {
     assert.equal(chosen.length, 1)
   })
 
-  it('events of the cluster stand in the default namespace', async () => {
+  it('events of the cluster are in the default namespace', async () => {
     await create('svc-ios')
     await service.call('DELETE', at('svc-ios'))
     assert.deepEqual(
@@ -348,7 +348,7 @@ describe('events', () => {
     )
   })
 
-  it('events tell whom a role was given, and nothing of what changed nothing', async () => {
+  it('events name the subjects of a role change, and requests without effect have none', async () => {
     await addUser('svc-default', 'ana@example.com')
     await addUser('svc-default', 'ana@example.com')
     const [only, ...more] = await events('svc-default')
@@ -356,7 +356,7 @@ describe('events', () => {
     assert.match(String(only?.message), /^admin@example\.com granted role svc-dev \(users ana@example\.com\)$/)
   })
 
-  it('events of what only administrators do are for administrators', async () => {
+  it('events of operations for administrators are shown only to them', async () => {
     await create('svc-secret')
     await service.call('POST', `${at('svc-default')}/secrets/registrycredentials/add`, { body: credential })
     assert.deepEqual((await service.call('GET', `${at('svc-default')}/events`, { token: service.devToken })).body, {
@@ -365,7 +365,7 @@ describe('events', () => {
     assert.equal((await events('svc-default')).length, 2)
   })
 
-  it('events of a namespace outlive it, with those of the cluster', async () => {
+  it('events of a deleted namespace are kept with those of the cluster', async () => {
     await create('svc-ios')
     await service.call('POST', `${at('svc-ios')}/serviceaccounts/ci`)
     await service.call('DELETE', at('svc-ios'))
@@ -377,7 +377,7 @@ describe('events', () => {
     assert.deepEqual(await events('svc-ios'), [])
   })
 
-  it('events that cannot be written do not take the answer away, and are in the log', async () => {
+  it('events that cannot be written are logged and do not fail the request', async () => {
     Object.defineProperty(service.services.collections.events, 'create', {
       value: () => Promise.reject(new Error('disk full')),
     })
@@ -387,7 +387,7 @@ describe('events', () => {
     )
   })
 
-  it('events are bounded: the newest stay', async () => {
+  it('events are limited in number: the newest are kept', async () => {
     for (let index = 0; index < 12; index++) {
       service.clock.nowMs += 1_000
       await create(`svc-n${index}`)

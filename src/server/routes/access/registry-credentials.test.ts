@@ -1,4 +1,4 @@
-// Registry credentials through the API: docs/spec.md R15–R20, and that no password comes out.
+// Registry credentials through the API: docs/spec.md R15–R20, and that passwords are never returned.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { credentialsPath as path, startService, type TestService } from '../../../../test/support/rigs/service.ts'
@@ -16,7 +16,7 @@ const remove = (server: string) => service.call('DELETE', `${path}/remove`, { bo
 const list = async (): Promise<{ server: string; username: string }[]> => (await service.call('GET', path)).body.items
 
 describe('adding', () => {
-  it('adding answers 201 with what the list shows', async () => {
+  it('adding returns 201 with the listed item', async () => {
     const answer = await add(ghcr)
     assert.equal(answer.status, 201)
     assert.deepEqual(answer.body, {
@@ -31,7 +31,7 @@ describe('adding', () => {
     assert.deepEqual(await list(), [answer.body])
   })
 
-  it('adding takes every spelling of an address as one registry', async () => {
+  it('adding treats all spellings of an address as one registry', async () => {
     await add(ghcr)
     for (const server of ['https://GHCR.io', 'https://ghcr.io:443', 'HTTPS://ghcr.IO:0443']) {
       const answer = await add({ ...ghcr, server })
@@ -42,7 +42,7 @@ describe('adding', () => {
     assert.equal((await list()).length, 1)
   })
 
-  it('adding replaces only when told to, keeps createdAt, and answers 200', async () => {
+  it('adding replaces only on request, keeps createdAt, and returns 200', async () => {
     const first = await add(ghcr)
     service.clock.nowMs += 60_000
     const second = await add({ ...ghcr, username: 'other', replace: true })
@@ -56,18 +56,18 @@ describe('adding', () => {
     )
   })
 
-  it('adding: with replace and nothing there: stores, 201', async () => {
+  it('adding with replace creates a missing credential, with 201', async () => {
     assert.equal((await add({ ...ghcr, replace: true })).status, 201)
   })
 
-  it('adding holds a compare-and-set on resourceVersion', async () => {
+  it('adding compares the resourceVersion', async () => {
     const { body } = await add(ghcr)
     assert.equal((await add({ ...ghcr, replace: true, resourceVersion: '1' })).body.reason, 'Conflict')
     assert.equal((await add({ ...ghcr, replace: true, resourceVersion: body.resourceVersion })).status, 200)
     assert.equal((await add({ ...ghcr, server: 'https://quay.io', resourceVersion: '1' })).body.reason, 'Conflict')
   })
 
-  it('adding needs allowInsecure for HTTP, and says how', async () => {
+  it('adding requires allowInsecure for HTTP, with a hint', async () => {
     const body = { ...ghcr, server: 'http://registry.local:5000' }
     const refused = await add(body)
     assert.equal(refused.status, 422)
@@ -77,7 +77,7 @@ describe('adding', () => {
     assert.equal((await add({ ...body, allowInsecure: true })).status, 201)
   })
 
-  it('adding names all faulty fields at once', async () => {
+  it('adding names all invalid fields together', async () => {
     const missing = await add({})
     assert.equal(missing.status, 400)
     assert.deepEqual(missing.body.details.causes.map(({ field }: { field: string }) => field).sort(), [
@@ -93,13 +93,13 @@ describe('adding', () => {
     ])
   })
 
-  it('adding refuses an empty or endless password', async () => {
+  it('adding refuses an empty or too long password', async () => {
     assert.equal((await add({ ...ghcr, password: '' })).status, 422)
     assert.equal((await add({ ...ghcr, password: 'x'.repeat(20_000) })).status, 422)
     assert.deepEqual(await list(), [])
   })
 
-  it('adding of a hundred at once stores one', async () => {
+  it('a hundred concurrent requests store one', async () => {
     const answers = await Promise.all(
       Array.from({ length: 100 }, (_, index) => add({ ...ghcr, username: `u${index}` })),
     )
@@ -109,7 +109,7 @@ describe('adding', () => {
     assert.deepEqual(await list(), [winner?.body])
   })
 
-  it('adding of many replacements at once loses none and mixes none', async () => {
+  it('concurrent replacements are atomic', async () => {
     await add(ghcr)
     const answers = await Promise.all(
       Array.from({ length: 30 }, (_, index) =>
@@ -136,7 +136,7 @@ describe('adding', () => {
     assert.equal((await service.call('GET', other)).body.items.length, 1)
   })
 
-  it('adding takes orka- for svc-', async () => {
+  it('adding accepts orka- for svc-', async () => {
     assert.equal((await service.call('POST', `${path.replace('svc-', 'orka-')}/add`, { body: ghcr })).status, 201)
     assert.equal((await list()).length, 1)
   })
@@ -147,7 +147,7 @@ describe('adding', () => {
 })
 
 describe('removing', () => {
-  it('removing answers a Status, by any spelling, once', async () => {
+  it('removing returns a Status, for any spelling, once', async () => {
     await add(ghcr)
     const answer = await remove('https://GHCR.io:443')
     assert.equal(answer.status, 200)
@@ -158,13 +158,13 @@ describe('removing', () => {
     assert.match(again.body.message, /not found/)
   })
 
-  it('removing refuses what is no address', async () => {
+  it('removing refuses an invalid address', async () => {
     assert.equal((await remove('ghcr.io')).status, 422)
   })
 })
 
 describe('a password', () => {
-  it('a password is in no answer, no log line and not in the store', async () => {
+  it('a password is not in responses, logs or the store', async () => {
     const canary = 'canary-7f3a91'
     const texts = [
       (await add({ ...ghcr, password: canary })).text,
@@ -180,7 +180,7 @@ describe('a password', () => {
     for (const text of texts) assert.ok(!text.includes(canary), text)
   })
 
-  it('a password is refused loudly where its record was altered or moved', async () => {
+  it('a password of an altered or moved record causes an error', async () => {
     const { store } = service.services
     await add(ghcr)
     await add({ ...ghcr, server: 'https://quay.io', username: 'q' })

@@ -1,11 +1,11 @@
-// A refused login: one message for the caller, the reason in the log, the token nowhere.
+// A refused login: a general message for the caller, the reason in the log, and the token in neither.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { ApiError } from '../../../api/errors.ts'
 import { createLog } from '../../../platform/log.ts'
 import { type TokenServices, tokens } from './tokens.ts'
 
-it('why a login was refused is logged, without the token', async () => {
+it('the reason of a refused login is logged, without the token', async () => {
   const lines: string[] = []
   const refused = new ApiError('Unauthorized', 'Unauthorized', {
     cause: new Error('the ID token has no claim "email"'),

@@ -1,4 +1,4 @@
-// Built-in images are listed for architectures that a node can build them for, and uploads say whether they will boot.
+// Built-in images can be added if a node can build them, and uploads have a warning if they will not boot.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { guests } from '../../../../packages/tiny-guests/build.ts'
@@ -30,7 +30,7 @@ describe('demo image', () => {
     assert.equal((await demo('amd64')).status, 200)
   })
 
-  it('small is added beside tiny, once, and what is not built in is refused and not added', async () => {
+  it('small can be added besides tiny, once, and other names are refused', async () => {
     const added = await demo('amd64', 'small')
     assert.deepEqual([added.status, added.body.name, added.body.state], [201, 'small-amd64', 'Ready'], added.text)
     assert.equal((await demo('amd64', 'small')).status, 200)
@@ -39,14 +39,14 @@ describe('demo image', () => {
     assert.equal(service.services.collections.images.view.range().length, before)
   })
 
-  it('nodes have a recipe for each built-in image, and the size of its disk is the one that the record says', () => {
+  it('nodes have a recipe for each built-in image, with the disk size of its record', () => {
     const records = builtInImages.flatMap((image) => architectures.map((type) => demoImage(image, type)))
     assert.deepEqual(records.map(({ recipe }) => recipe).sort(), Object.keys(recipes).sort())
     assert.deepEqual(Object.keys(recipes).sort(), Object.keys(guests).sort())
     assert.deepEqual([...new Set(records.map(({ sizeBytes }) => sizeBytes))], [diskBytes])
   })
 
-  it('the demo image is refused where no node can build it, with what to do', async () => {
+  it('the demo image is refused with a hint if no node can build it', async () => {
     const { status, body } = await demo('arm64')
     assert.deepEqual([status, body.message], [409, 'No arm64 node with QEMU can build image tiny-arm64'])
     assert.match(body.hint, /svc3 image upload/)
@@ -63,7 +63,7 @@ describe('boot warning', () => {
   disk.write('boot code', 0, 'latin1')
   disk.writeUInt16LE(0xaa55, 510)
 
-  it('an upload that the firmware cannot boot has a warning, which its copy keeps', async () => {
+  it('an upload that the firmware cannot boot has a warning, also in copies', async () => {
     const { status, body } = await upload('name=arm&type=arm64', disk)
     const warning = 'No EFI system partition found; this disk will not boot on arm64 nodes'
     assert.deepEqual([status, body.warning], [201, warning])
@@ -71,7 +71,7 @@ describe('boot warning', () => {
     assert.equal(copy.body.warning, warning)
   })
 
-  it('an upload that boots has none', async () => {
+  it('an upload that boots has no warning', async () => {
     assert.equal((await upload('name=intel&type=amd64', disk)).body.warning, undefined)
   })
 })

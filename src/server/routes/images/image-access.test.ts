@@ -1,5 +1,5 @@
-// Images between namespaces: who sees which names of an image and its users, through every door, and who may delete it,
-// commit to it and protect it. Two teams, a user without bindings, a service account of each kind, an administrator.
+// Images between namespaces: who sees which names of an image and its users, through every interface, and who may delete,
+// commit to and protect it. Callers are two teams, a user without bindings, service accounts, and an administrator.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -18,7 +18,7 @@ import { removeNamespaceLeftovers } from '../../../store/records/namespaces.ts'
 
 const all = '/api/v1/namespaces'
 const home = `${all}/svc-default`
-/** Every name of team A that nobody else may read. */
+/** The names of team A that other callers must not see. */
 const secrets = /svc-a\b|secret-(?:vm|user|person|builder|node)|ana@example\.com/
 
 let service: TestService
@@ -70,7 +70,7 @@ after(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** An image that team A saved from a VM of its own, or what a test makes of it. */
+/** Creates an image that team A saved from its VM. Tests override fields. */
 async function plant(name: string, change: Partial<ImageRecord> = {}): Promise<void> {
   const at = '2026-11-15T09:00:00Z'
   const record: ImageRecord = {
@@ -97,7 +97,7 @@ const deploy = async (caller: Caller, name: string, image: string): Promise<void
   assert.equal(status, 201, text)
 }
 
-/** By the name of the door: what comes through it, as text. */
+/** The response of each interface, as text. */
 const doors: Readonly<Record<string, (caller: Caller, image: string) => Promise<string>>> = {
   get: async (caller, image) => (await call(caller, 'GET', `images/${image}`)).text,
   list: async (caller) => (await call(caller, 'GET', 'images')).text,
@@ -126,7 +126,7 @@ const doors: Readonly<Record<string, (caller: Caller, image: string) => Promise<
     const name = `copy-of-${callers.indexOf(caller)}`
     const { text } = await call(caller, 'POST', `images/${image}/copy`, { body: { name } })
     await service.call('DELETE', `${home}/images/${name}`)
-    // Whoever copies it is its owner, and says so to themselves.
+    // The caller of a copy is its owner, which the caller may see.
     return knowing.includes(caller) ? text : text.replaceAll(/"(?:owner|sourceNamespace)":"[^"]*"/g, '')
   },
   'list of 2.4.x': async (caller) => {
@@ -136,7 +136,7 @@ const doors: Readonly<Record<string, (caller: Caller, image: string) => Promise<
   events: async (caller) => (await call(caller, 'GET', 'events')).text,
 }
 
-/** The lines of a watch until it is quiet. */
+/** Reads the lines of a watch until none follow. */
 async function watched(caller: Caller, path: string): Promise<string[]> {
   const ending = new AbortController()
   const headers = { authorization: `Bearer ${tokens[caller]}` }
@@ -150,7 +150,7 @@ async function watched(caller: Caller, path: string): Promise<string[]> {
       quiet = setTimeout(() => ending.abort(), 300)
     }
   } catch {
-    // Ended here.
+    // Aborted by this test.
   }
   assert.ok(lines.length > 0)
   return lines
@@ -186,12 +186,12 @@ describe('names of a namespace in images', () => {
 
   for (const [door, open] of Object.entries(doors))
     for (const caller of strangers)
-      it(`names of a namespace in images stay there: ${door}, ${caller}`, async () => {
+      it(`names of a namespace in images are hidden: ${door}, ${caller}`, async () => {
         assert.doesNotMatch(await open(caller, 'tools'), secrets)
       })
 
   for (const caller of knowing)
-    it(`names of a namespace in images are shown to its people and administrators: ${caller}`, async () => {
+    it(`names of a namespace in images are shown to its users and administrators: ${caller}`, async () => {
       const { body } = await call(caller, 'GET', 'images/tools')
       const { owner, source, sourceNamespace, parent, versions, description } = body as Image
       assert.deepEqual([owner, source, sourceNamespace], ['ana@example.com', 'secret-vm', 'svc-a'])
@@ -232,7 +232,7 @@ describe('names of a namespace in images', () => {
         const { status, body } = await call(caller, 'GET', `images?${query}`)
         assert.equal(status, asAdmin.status, guess)
         assert.deepEqual(body.items ?? [], [], `${caller}: ${guess}`)
-        // The opposite question is answered alike for what is hidden and for what is not so.
+        // The negated selector must not reveal hidden values either.
         const [not, never] = await Promise.all(
           [guess, guess.replace(/=.*/, '=nobody')].map((each) =>
             call(caller, 'GET', `images?fieldSelector=${encodeURIComponent(each.replace('=', '!='))}`),
@@ -247,7 +247,7 @@ describe('names of a namespace in images', () => {
     assert.deepEqual([...new Set(types)], ['BOOKMARK'])
   })
 
-  it('names of a namespace in images: an ETag of one caller is no answer for another', async () => {
+  it('names of a namespace in images: an ETag of one caller does not match for another', async () => {
     const one = await call('team A', 'GET', 'images')
     const headers = { 'if-none-match': String(one.headers.etag) }
     assert.equal((await call('team A', 'GET', 'images', { headers })).status, 304)
@@ -259,7 +259,7 @@ describe('names of a namespace in images', () => {
     assert.equal(image.status, 200)
   })
 
-  it('names of a namespace in images appear with the role and go with it, at once', async () => {
+  it('names of a namespace in images appear and disappear with the role', async () => {
     const subjects = `${all}/svc-a/rolebindings/svc-dev/subjects`
     const body = { users: ['dev@example.com'] }
     const ending = new AbortController()
@@ -295,7 +295,7 @@ describe('deleting an image', () => {
       },
       'made in the default namespace': {
         change: { sourceNamespace: 'svc-default' },
-        // Every user is one of its people; service accounts are of their own.
+        // Every user has access to the default namespace. Service accounts only have access to their own.
         callers: ['team A', 'team B', 'no bindings', 'admin'],
       },
       protected: { change: { protected: true }, callers: ['admin'] },
@@ -318,7 +318,7 @@ describe('deleting an image', () => {
         assert.equal((await call('admin', 'DELETE', `images/${name}`)).status, 200)
       })
 
-  it('deleting an image that is used: the refusal names VMs to those who may see them, and counts the others', async () => {
+  it('deleting an image that is used: the refusal names visible VMs and counts the others', async () => {
     await plant('shared', { owner: 'bo@example.com' })
     await deploy('team A', 'secret-one', 'shared')
     await deploy('team A', 'secret-two', 'shared')
@@ -358,7 +358,7 @@ describe('deleting an image', () => {
 })
 
 describe('a namespace that was deleted', () => {
-  it('a namespace that was deleted leaves the names in images to no namesake, and no right to delete them', async () => {
+  it('a namespace created again does not see or delete images of the earlier one', async () => {
     const place = `${all}/svc-short`
     const token = await service.tokenFor({ kind: 'user', name: 'cy@example.com', admin: false })
     const create = async () => {
@@ -400,7 +400,7 @@ describe('a namespace that was deleted', () => {
 describe('committing to an image', () => {
   const commit = (caller: Caller, vm: string) => call(caller, 'POST', `vms/${vm}/commit`)
 
-  it('committing stays with whoever has the VM; the owners of the image are told of the version', async () => {
+  it('committing requires access to the VM, and the version is visible to the owner of the image', async () => {
     await plant('base-of-a')
     await deploy('team B', 'change', 'base-of-a')
     const { status, text } = await commit('team B', 'change')
@@ -423,7 +423,7 @@ describe('committing to an image', () => {
     assert.deepEqual(await told('team B'), ['Image base-of-a saved from VM change'])
   })
 
-  it('committing to an image that others use or commit to: refused without their names', async () => {
+  it('committing to an image that others use or commit to is refused without their names', async () => {
     await plant('crowded')
     await deploy('team A', 'secret-vm-1', 'crowded')
     await deploy('team B', 'neighbour', 'crowded')
@@ -445,13 +445,13 @@ describe('committing to an image', () => {
       'A VM in another namespace is being committed to image crowded',
     )
     assert.match((await commit('team A', 'secret-vm-1')).body.message, /^VM secret-vm-1 is being committed/)
-    // The VM is another one by now: the commit fails, and why is for team A alone.
+    // The VM was replaced, so the commit fails. Only team A sees the reason.
     await settleOnce(service.services)
     assert.equal((await call('team B', 'GET', 'images/crowded')).body.errorMessage, 'Failed in another namespace')
     assert.match((await call('team A', 'GET', 'images/crowded')).body.errorMessage, /VM secret-vm-1/)
   })
 
-  it('committing to a protected image is for administrators, and so is protecting it', async () => {
+  it('committing to a protected image requires an administrator, as does protecting it', async () => {
     await plant('golden')
     await deploy('team A', 'golden-vm', 'golden')
     const protect = (caller: Caller, isOn: boolean) =>

@@ -1,4 +1,4 @@
-// The image cache over HTTP: what is refused for which node, what agents are told, and what their reports settle.
+// The image cache over HTTP: results for each node, the messages to agents, and the effects of their reports.
 import assert from 'node:assert/strict'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
@@ -32,7 +32,7 @@ const copies = async (image: string) => (await service.call('GET', `${base}/cach
 const lastTold = (): DesiredCache | undefined =>
   one.told.flatMap((message) => (message.type === 'CACHE' ? [message.cache] : [])).at(-1)
 const told = (wanted: DesiredCache) => eventually(async () => assert.deepEqual(lastTold(), wanted))
-/** By node, as a page that stays open sees it. */
+/** The items by node, as an open watch shows them. */
 function followCopies(signal: AbortSignal): Record<string, readonly string[]> {
   const seen: Record<string, readonly string[]> = {}
   const follow = async (): Promise<void> => {
@@ -53,7 +53,7 @@ const cacheOf = (node = 'one') => service.services.collections.nodes.get('', nod
 const sonoma = { name: 'sonoma', recipe: 'sonoma' }
 
 describe('adding', () => {
-  it('adding is answered for each node by itself', async () => {
+  it('adding has a result for each node', async () => {
     const items = await ask('sonoma', 'add', { nodes: ['one', 'old', 'arm', 'none'] })
     assert.deepEqual(
       items.map(({ node, code, result }) => [node, code, result]),
@@ -69,7 +69,7 @@ describe('adding', () => {
     assert.equal((await ask('sonoma', 'add', { nodes: ['one'] }))[0]?.result, 'Unchanged')
   })
 
-  it('adding takes an image by a name that every object has, and shows what is not kept as such', async () => {
+  it('adding accepts an image named like a property of Object, and shows images that are not pinned', async () => {
     await addImage(service, 'constructor', 'amd64')
     const kept = async () => (await ask('constructor', 'add', { nodes: ['one'] })).map(({ result }) => result)
     assert.deepEqual(await kept(), ['Accepted'])
@@ -79,7 +79,7 @@ describe('adding', () => {
     assert.deepEqual(await copies('constructor'), [])
   })
 
-  it('adding by tag or everywhere means the nodes that it can concern', async () => {
+  it('adding by tag or on all nodes selects only suitable nodes', async () => {
     assert.deepEqual(
       (await ask('sonoma', 'add', { all: true })).map(({ node }) => node),
       ['old', 'one'],
@@ -90,7 +90,7 @@ describe('adding', () => {
     assert.equal((await service.call('POST', `${base}/cache/images/nothing/add`, { body: { all: true } })).status, 404)
   })
 
-  it('adding shows what the agent says, and is written only when that is something else', async () => {
+  it('adding shows the agent’s status, which is written only when it changes', async () => {
     const key = 'recipe:sonoma'
     await one.report({ cache: [{ key, state: 'Fetching', percent: 35 }] })
     const copy = { node: 'one', pinned: true }
@@ -111,7 +111,7 @@ describe('adding', () => {
     )
   })
 
-  it('adding is refused where what is kept would not fit', async () => {
+  it('adding is refused if the pinned images would not fit', async () => {
     const { images } = service.services.collections
     const entry = images.get('', 'ventura')
     assert.ok(entry)
@@ -122,8 +122,8 @@ describe('adding', () => {
   })
 })
 
-describe('what is kept', () => {
-  it('what is kept follows an image that changes, and forgets one that is deleted', async () => {
+describe('a pinned image', () => {
+  it('a pinned image follows changes of its content, and is removed when it is deleted', async () => {
     const { images } = service.services.collections
     const stop = new AbortController()
     const watched = followCopies(stop.signal)
@@ -144,7 +144,7 @@ describe('what is kept', () => {
     await onOne(['moving Fetching 7', 'sonoma Ready'])
     await images.update(entry, { ...entry.value, content: `sha256:${'b'.repeat(64)}` })
     await told({ images: [sonoma, { name: 'moving', content: `sha256:${'b'.repeat(64)}` }], drops: [] })
-    // The copy is one of what it was.
+    // The copy has the old content.
     await onOne(['moving Pending', 'sonoma Ready'])
     assert.equal((await service.call('DELETE', `${base}/images/moving`)).status, 200)
     await told({ images: [sonoma], drops: [] })
@@ -154,7 +154,7 @@ describe('what is kept', () => {
     stop.abort()
   })
 
-  it('what is kept is told anew when an agent connects', async () => {
+  it('a pinned image is sent again when an agent connects', async () => {
     one.disconnect()
     one.connect()
     await eventually(async () => {
@@ -165,7 +165,7 @@ describe('what is kept', () => {
 })
 
 describe('removing', () => {
-  it('removing is refused while a VM uses it, also by another name of the same content', async () => {
+  it('removing is refused while a VM uses the content, also by another name', async () => {
     await using _ = startScheduler(service)
     const body = { image: 'sonoma', name: 'user', node: 'one' }
     assert.equal((await service.call('POST', `${base}/vms`, { body })).status, 201)
@@ -177,7 +177,7 @@ describe('removing', () => {
     assert.deepEqual([kept?.code, kept?.message], [409, 'Kept for sonoma, which has the same content'])
   })
 
-  it('removing is told to the agent until it says that the copy is gone', async () => {
+  it('removing is sent to the agent until it reports that the copy is deleted', async () => {
     assert.deepEqual(
       (await ask('ventura', 'remove', { nodes: ['none', 'one'] })).map(({ code, result }) => [code, result]),
       [
@@ -195,7 +195,7 @@ describe('removing', () => {
     assert.deepEqual(await ask('sonoma', 'remove', { all: true }), [])
   })
 
-  it('removing by …/imagecache/remove is the same, with the image in the body', async () => {
+  it('removing by …/imagecache/remove has the image in the body', async () => {
     const remove = (body: unknown, token = service.devToken) =>
       service.call('POST', `${base}/imagecache/remove`, { body, token })
     await ask('sonoma', 'add', { nodes: ['one'] })
@@ -215,7 +215,7 @@ describe('removing', () => {
     assert.match(body.items.at(-1).message, /removed image sonoma from the cache \(nodes one\)$/)
   })
 
-  it('removing by tags means the nodes that have all of them', async () => {
+  it('removing by tags selects nodes with all of them', async () => {
     await service.call('POST', `${base}/nodes/one/tag`, { body: { tag: 'ios' } })
     await one.report({ cache: [{ key: 'recipe:ventura', state: 'Ready' }] })
     assert.deepEqual(await ask('ventura', 'remove', { tags: ['ios', 'beta'] }), [])
@@ -225,7 +225,7 @@ describe('removing', () => {
 })
 
 describe('peers', () => {
-  it('peers are nodes that serve, have the image and are there; each gets secrets of its own', async () => {
+  it('peers are connected nodes that serve and have the image, each with its own secrets', async () => {
     const content = `sha256:${'c'.repeat(64)}`
     const find = async () =>
       (await service.call('POST', '/api/v1/agent/peers', { token: one.token, body: { content } })).body.peers
@@ -245,7 +245,7 @@ describe('peers', () => {
     assert.ok(!service.logLines.join().includes(Object.values(answer.body.peerSecrets)[0] as string))
   })
 
-  it('what nodes count of images is in the metrics', async () => {
+  it('image metrics of nodes are in the metrics', async () => {
     const images = { reads: 12, readWaitMs: 1_500, peerBytes: 10, serverBytes: 20, registryBytes: 30 }
     const report = { token: one.token, body: { vms: [], images } }
     for (let times = 0; times < 2; times++)
@@ -256,7 +256,7 @@ describe('peers', () => {
     assert.match(text, /^svc3_image_fetched_bytes_total\{source="registry"\} 30$/m)
   })
 
-  it('the boot order of an image is kept for the next node, and one that is none is refused', async () => {
+  it('the boot order of an image is stored for the next node, and an invalid one is refused', async () => {
     const content = `sha256:${'b'.repeat(64)}`
     const note = (body: object) => service.call('POST', '/api/v1/agent/boot-order', { token: one.token, body })
     assert.deepEqual((await note({ content })).body.chunks, [])
@@ -268,7 +268,7 @@ describe('peers', () => {
     assert.deepEqual((await note({ content })).body.chunks, [1, 4, 3])
   })
 
-  it('peers of a chunk that nobody has all around are the nodes that asked for it before', async () => {
+  it('peers of a chunk are nodes that asked for it before, if no node has the whole image', async () => {
     const [content, chunk] = [`sha256:${'d'.repeat(64)}`, `sha256:${'e'.repeat(64)}`]
     const find = async (token: string, more: object = {}): Promise<Peer[]> =>
       (await service.call('POST', '/api/v1/agent/peers', { token, body: { content, chunk, ...more } })).body.peers

@@ -1,4 +1,4 @@
-// Images and ISOs over HTTP, without a network: what each operation does, and what it leaves when it fails.
+// Images and ISOs over HTTP, without a network: each operation, and what it leaves behind when it fails.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -21,7 +21,7 @@ before(async () => {
 })
 after(() => service[Symbol.asyncDispose]())
 
-/** A disk with something at both ends, and a hole between. */
+/** A disk with data at both ends, and a hole between. */
 function makeDisk(bytes = 3 * 2 ** 20): Buffer {
   const disk = Buffer.alloc(bytes)
   randomBytes(100_000).copy(disk, 65_000)
@@ -49,7 +49,7 @@ const hash = (bytes: Uint8Array): string => createHash('sha256').update(bytes).d
 const leftovers = (): Promise<string[]> => fs.readdir(service.services.uploads.folder)
 
 describe('generate', () => {
-  it('generate makes an empty amd64 disk that is Ready at once and takes next to nothing', async () => {
+  it('generate creates an empty amd64 disk that is Ready at once and takes little space', async () => {
     const answer = await service.call('POST', `${base}/images`, { body: { name: 'empty', size: '120G' } })
     assert.equal(answer.status, 202, answer.text)
     const { state, size, type, sourceType, sourceNamespace, owner, checksum, usedBy } = answer.body
@@ -67,7 +67,7 @@ describe('generate', () => {
     assert.ok(tail.bytes.equals(Buffer.alloc(4096)))
   })
 
-  it('generate names everything that is wrong with it', async () => {
+  it('generate names all invalid fields', async () => {
     const answer = await service.call('POST', `${base}/images`, { body: { name: '../etc', size: '1P' } })
     assert.equal(answer.status, 422)
     assert.deepEqual(
@@ -76,7 +76,7 @@ describe('generate', () => {
     )
   })
 
-  it('generate refuses a name that is taken, and repeats its answer to the same request', async () => {
+  it('generate refuses a name that is taken, and repeats its response to the same request', async () => {
     const headers = { 'idempotency-key': 'k1' }
     const request = { body: { name: 'once', size: '1G' } }
     assert.equal((await service.call('POST', `${base}/images`, { ...request, headers })).status, 202)
@@ -103,7 +103,7 @@ describe('names', () => {
 })
 
 describe('upload and download', () => {
-  it('upload and download gives back every byte of a raw disk, and knows what it takes', async () => {
+  it('upload and download returns every byte of a raw disk, and shows its space', async () => {
     const disk = makeDisk()
     const answer = await upload('name=raw.img&description=Mine&type=arm64', disk)
     assert.equal(answer.status, 201, answer.text)
@@ -120,7 +120,7 @@ describe('upload and download', () => {
     assert.deepEqual(await leftovers(), [])
   })
 
-  it('upload and download takes a form, its fields before or after the file, its file name when no field says another', async () => {
+  it('upload and download accepts a form, with fields before or after the file, or only a file name', async () => {
     const disk = makeDisk(2 ** 20)
     const send = async (parts: [string, string | File][]): Promise<Answer> => {
       const form = new FormData()
@@ -132,30 +132,30 @@ describe('upload and download', () => {
     const file = new File([new Uint8Array(disk)], 'form.img')
     const first = await send([['image', file]])
     assert.deepEqual([first.status, first.body.name, first.body.source], [201, 'form.img', 'form.img'], first.text)
-    const late = await send([['image', file], ['name', 'late'], ['description', 'After'], ['type', 'arm64']]) // biome-ignore format: as it is sent
+    const late = await send([['image', file], ['name', 'late'], ['description', 'After'], ['type', 'arm64']]) // biome-ignore format: in the order of the parts
     assert.deepEqual([late.body.name, late.body.description, late.body.type], ['late', 'After', 'arm64'], late.text)
-    const early = await send([['name', 'early'], ['image', file]]) // biome-ignore format: as it is sent
+    const early = await send([['name', 'early'], ['image', file]]) // biome-ignore format: in the order of the parts
     assert.equal(early.body.name, 'early', early.text)
-    // The same content is the same content.
+    // Equal content has the same checksum.
     assert.deepEqual([late.body.checksum === first.body.checksum, early.body.checksum], [false, first.body.checksum])
 
     assert.match((await send([['name', 'nothing']])).body.message, /no file in part image/)
-    const twice = await send([['image', file], ['image', file], ['name', 'two']]) // biome-ignore format: as it is sent
+    const twice = await send([['image', file], ['image', file], ['name', 'two']]) // biome-ignore format: in the order of the parts
     assert.deepEqual([twice.status, twice.body.reason], [400, 'BadRequest'])
-    const taken = await send([['name', 'early'], ['image', file]]) // biome-ignore format: as it is sent
+    const taken = await send([['name', 'early'], ['image', file]]) // biome-ignore format: in the order of the parts
     assert.deepEqual([taken.status, taken.body.reason], [409, 'AlreadyExists'])
-    const wrong = await send([['image', file], ['type', 'riscv']]) // biome-ignore format: as it is sent
+    const wrong = await send([['image', file], ['type', 'riscv']]) // biome-ignore format: in the order of the parts
     assert.deepEqual([wrong.status, wrong.body.details.causes[0].field], [422, 'type'])
     assert.deepEqual(await leftovers(), [])
   })
 
-  it('upload and download expands what is compressed', async () => {
+  it('upload and download decompresses files', async () => {
     const disk = makeDisk(2 ** 20)
     assert.equal((await upload('name=packed', gzipSync(disk))).status, 201)
     assert.equal(hash((await bytesOf('/images/packed/download')).bytes), hash(disk))
   })
 
-  it('upload and download gives the same disk as qcow2, any part of it, with a digest for those who want one', async () => {
+  it('upload and download serves the disk as qcow2, in ranges, with a digest on request', async () => {
     const disk = makeDisk()
     const { body } = await upload('name=both-ways&firmware=uefi', disk)
     const whole = await bytesOf('/images/both-ways/download?format=qcow2')
@@ -182,7 +182,7 @@ describe('upload and download', () => {
     assert.equal(manifest.boot.firmware, 'uefi')
   })
 
-  it('upload and download say which guest they hold, however they are made; macOS is booted by UEFI', async () => {
+  it('upload and download shows the guest system; macOS boots with UEFI', async () => {
     const manifestOf = async (checksum: string) =>
       JSON.parse((await service.services.content.read(checksum, 2 ** 20)).toString())
     const generate = (body: object) => service.call('POST', `${base}/images`, { body: { size: '1G', ...body } })
@@ -206,7 +206,7 @@ describe('upload and download', () => {
       assert.equal((await upload(`name=no&${wrong}`, makeDisk())).status, 422, wrong)
   })
 
-  it('upload and download says with a range of a raw disk where data goes on, and nothing of what is there is left out', async () => {
+  it('upload and download tells with a range where the next data is, without skipping any', async () => {
     const disk = Buffer.alloc(300 * 65_536)
     for (const at of [0, 70_000, 150 * 65_536 + 512, 151 * 65_536, 200 * 65_536]) disk.writeUInt32BE(0xfeedbeef, at)
     assert.equal((await upload('name=holes', disk)).status, 201)
@@ -223,7 +223,7 @@ describe('upload and download', () => {
     assert.ok(sent < 8 * 65_536, `${sent} bytes were sent`)
   })
 
-  it('upload and download serves one range, says where it is, and knows If-Range, If-None-Match and HEAD', async () => {
+  it('upload and download serves a range, and supports If-Range, If-None-Match and HEAD', async () => {
     const disk = makeDisk(200_192)
     disk[0] = 7
     const { body } = await upload('name=ranges', disk)
@@ -253,7 +253,7 @@ describe('upload and download', () => {
     assert.equal(head.headers.etag, etag)
   })
 
-  it('upload and download says which server has to come back for what is there alone, to people and to nodes', async (t) => {
+  it('upload and download names the server that has missing content, to users and to nodes', async (t) => {
     const disk = makeDisk(200_192)
     disk[0] = 7
     const { body } = await upload('name=away', disk)
@@ -264,7 +264,7 @@ describe('upload and download', () => {
     const isAway = async (digest: string): Promise<never> => {
       throw new ContentAwayError(digest, 'on any server that answers: the server one:8443 may have it')
     }
-    // The manifest is here already, the rest is not.
+    // The manifest is on this server already, the chunks are not.
     t.mock.method(content, 'read', (digest: string, most: number) =>
       digest === manifest ? read(digest, most) : isAway(digest),
     )
@@ -286,7 +286,7 @@ describe('upload and download', () => {
     }
   })
 
-  it('upload and download says so before the first byte though only later ones are away, and not to who goes on with what is there', async (t) => {
+  it('upload and download reports missing content before the first byte, but not to a client that resumes', async (t) => {
     const disk = Buffer.concat([Buffer.alloc(2 * 2 ** 20), makeDisk(200_192)])
     const { body } = await upload('name=later-away', disk)
     const { content } = service.services
@@ -319,7 +319,7 @@ describe('upload and download', () => {
     assert.ok(service.logLines.some(isLogged))
   })
 
-  it('upload and download refuses a name that is taken before it asks for the body', async () => {
+  it('upload and download refuses a name that is taken before the body is sent', async () => {
     await service.call('POST', `${base}/images`, { body: { name: 'taken', size: '1G' } })
     const answer = await upload('name=taken', makeDisk())
     assert.deepEqual([answer.status, answer.body.reason], [409, 'AlreadyExists'])
@@ -328,7 +328,7 @@ describe('upload and download', () => {
     assert.deepEqual(await leftovers(), [])
   })
 
-  it('upload and download makes one image of two uploads of one name at once', async () => {
+  it('upload and download creates one image from two concurrent uploads of one name', async () => {
     const disks = [makeDisk(), makeDisk()]
     const answers = await Promise.all(disks.map((disk) => upload('name=race', disk)))
     assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 409])
@@ -337,7 +337,7 @@ describe('upload and download', () => {
     assert.deepEqual(await leftovers(), [])
   })
 
-  it('upload and download answers the same request again with the image that it made', async () => {
+  it('upload and download returns its image to a repeated request', async () => {
     const disk = makeDisk(2 ** 20)
     const headers = { 'idempotency-key': 'again' }
     const [first, second] = [
@@ -382,7 +382,7 @@ describe('hostile disks', () => {
     'tables outside of the file': (head) => head.writeBigUInt64BE(2n ** 40n, 65_536),
   }
   for (const [what, change] of Object.entries(attacks))
-    it(`hostile disks: ${what}: refused, and nothing is left`, async () => {
+    it(`hostile disks: ${what}: refused, and nothing is left behind`, async () => {
       const { rev } = await service.services.store.list('/images/')
       const before = (await service.services.store.list('/images/')).entries.length
       const answer = await upload('name=hostile', header(change))
@@ -394,7 +394,7 @@ describe('hostile disks', () => {
       assert.deepEqual(await leftovers(), [])
     })
 
-  it('hostile disks: what expands to nearly all of the disk is refused: there is room for others', async (t) => {
+  it('hostile disks: a file that would fill the disk of the server is refused', async (t) => {
     const [bsize, mib] = [4_096, 2 ** 20]
     const disk = { ...(await fs.statfs('.')), bsize, blocks: (1_024 * mib) / bsize, bavail: (64 * mib) / bsize }
     t.mock.method(fs, 'statfs', async () => disk)
@@ -405,7 +405,7 @@ describe('hostile disks', () => {
     assert.deepEqual(await leftovers(), [])
   })
 
-  it('hostile disks: a plain one of the same make is taken', async () => {
+  it('hostile disks: a plain disk made the same way is accepted', async () => {
     const answer = await upload(
       'name=plain',
       header(() => undefined),
@@ -415,7 +415,7 @@ describe('hostile disks', () => {
 })
 
 describe('copy, describe, delete', () => {
-  it('copy, describe, delete: copies at once, the same content, and says where it comes from', async () => {
+  it('copy, describe, delete: a copy is immediate, has the same content, and names its source', async () => {
     await upload('name=original&description=Golden', makeDisk(2 ** 20))
     const { body: original } = await service.call('GET', `${base}/images/original`)
     const copy = await service.call('POST', `${base}/images/original/copy`, { body: { newName: 'copied' } })
@@ -442,14 +442,14 @@ describe('copy, describe, delete', () => {
     assert.equal(long.status, 422)
   })
 
-  it('copy, describe, delete deletes neither what VMs use, naming them, nor what is being written', async () => {
+  it('copy, describe, delete refuses to delete an image that VMs use, or that is being written', async () => {
     await using fresh = await startService()
     await using _ = startScheduler(fresh)
     const node = await startNode(fresh)
     await fresh.call('POST', `${base}/upload/image?name=used`, { body: makeDisk(2 ** 20), headers: stream })
     const { body: image } = await fresh.call('GET', `${base}/images/used`)
     await fresh.call('POST', `${base}/vms`, { body: { image: 'used', name: 'vm-1' } })
-    // What the node is told names the content, and so does the VM's own record.
+    // Both the desired state and the VM's record name the content.
     const wanted = node.told.flatMap((message) => (message.type === 'VM' ? [message.vm.image] : []))
     assert.deepEqual(wanted.at(-1), { name: 'used', content: image.checksum })
     const refused = await fresh.call('DELETE', `${base}/images/used`)
@@ -471,7 +471,7 @@ describe('copy, describe, delete', () => {
       assert.equal((await fresh.call(method, base + path, { body })).status, 409, path)
   })
 
-  it('copy, describe, delete has nothing to download of an image that nodes make', async () => {
+  it('copy, describe, delete: an image that nodes build cannot be downloaded', async () => {
     await addImage(service, 'tiny-amd64', 'amd64')
     const answer = await service.call('GET', `${base}/images/tiny-amd64/download`)
     assert.deepEqual([answer.status, answer.body.reason], [409, 'Conflict'])
@@ -479,7 +479,7 @@ describe('copy, describe, delete', () => {
 })
 
 describe('ISOs', () => {
-  it('ISOs are files as they are, in a collection of their own', async () => {
+  it('ISOs are unchanged files, in a separate collection', async () => {
     const file = randomDisc(100_001)
     const answer = await upload('name=odd.iso', file, 'iso')
     assert.deepEqual([answer.status, answer.body.size, answer.body.type], [201, '98K', 'amd64'], answer.text)
@@ -495,7 +495,7 @@ describe('ISOs', () => {
     assert.ok((await bytesOf('/isos/even.iso/download')).bytes.equals(file))
   })
 
-  it('an ISO that is no disc is refused with 422 and a hint, and leaves nothing', async () => {
+  it('an ISO that is not a disc is refused with 422 and a hint, and leaves nothing behind', async () => {
     const answer = await upload('name=no.iso', randomBytes(100_000), 'iso')
     assert.deepEqual([answer.status, answer.body.reason], [422, 'Invalid'], answer.text)
     assert.match(
@@ -507,7 +507,7 @@ describe('ISOs', () => {
     assert.equal((await service.call('GET', `${base}/isos/no.iso`)).status, 404)
   })
 
-  it('ISOs are told to the node of a VM that has one, and are not deleted while it does', async () => {
+  it('ISOs are sent to the node of a VM, and cannot be deleted while the VM has them', async () => {
     await using fresh = await startService()
     await using _ = startScheduler(fresh)
     const node = await startNode(fresh)
@@ -526,7 +526,7 @@ describe('ISOs', () => {
 })
 
 describe('the collector', () => {
-  it('the collector frees what nothing refers to, once it is old and no upload is under way', async () => {
+  it('the collector frees unreferenced content once it is old and no upload is in progress', async () => {
     await using fresh = await startService()
     const { content, uploads } = fresh.services
     const count = async () => (await content.list({ limit: 1_000 })).items.length
@@ -565,7 +565,7 @@ describe('the collector', () => {
 })
 
 describe('agents', () => {
-  it('agents read manifests and chunks as they are stored, by digest, and nothing else', async () => {
+  it('agents read stored manifests and chunks by digest, and nothing else', async () => {
     await using fresh = await startService()
     const { token } = await startNode(fresh)
     const { body } = await fresh.call('POST', `${base}/upload/image?name=x`, {

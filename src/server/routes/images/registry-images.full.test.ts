@@ -1,5 +1,5 @@
-// Images of registries at the server: looked at once with the credentials of the namespace, refused in words that help,
-// pulled into the cluster in the background.
+// Images of registries at the server: looked up once with the credentials of the namespace, refused with useful messages,
+// and pulled into the cluster in the background.
 import assert from 'node:assert/strict'
 import { hash, randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -65,7 +65,7 @@ const publish = (digest: string, tag: string) =>
     { target: connected.repository('team/image'), reference: tag },
   )
 
-/** What other programs keep in registries. */
+/** Artifacts of other programs. */
 async function putStranger(): Promise<void> {
   const target = connected.repository('team/image')
   const bytes = Buffer.from('{}')
@@ -94,7 +94,7 @@ const pull = (name: string, body: object = {}): Promise<Answer> =>
   service.call('POST', `${base}/remoteimages/${encodeURIComponent(name)}/pull`, { body })
 
 describe('a deployment from a registry', () => {
-  it('a deployment from a registry is refused with what to do next, and leaves nothing behind', async () => {
+  it('a deployment from a registry is refused with a hint, and leaves nothing behind', async () => {
     const refused = async (status: number, words: RegExp, name: string, at = service): Promise<void> => {
       const { status: actual, body, text } = await deploy(name, {}, at)
       assert.equal(actual, status, text)
@@ -133,7 +133,7 @@ describe('a deployment from a registry', () => {
     assert.ok(!service.logLines.some((line) => line.includes('canary')))
   })
 
-  it('a deployment from a registry is estimated by what the registry has, refused as it would be, and said to be unknown where nobody answers', async () => {
+  it('a deployment from a registry has an estimate with the same refusals, also if the registry does not respond', async () => {
     const estimate = (name: string) => service.call('POST', `${base}/vms/estimate`, { body: { image: name } })
     const { status, body } = await estimate(image('tart'))
     assert.deepEqual([status, body.architecture, body.os, body.size], [200, 'arm64', 'macos', '2M'])
@@ -145,7 +145,7 @@ describe('a deployment from a registry', () => {
     assert.match(away.body.message, /Image not checked: Image 127\.0\.0\.1:9\/team\/image/)
   })
 
-  it('a deployment from a registry stands for one manifest: its node alone is told how to reach it', async () => {
+  it('a deployment from a registry is pinned to a manifest, and only its node gets the credentials', async () => {
     await using _ = startScheduler(service)
     const { digest } = await publish(small.digest, 'v1')
     const pinned = `${process.host}/team/image@${digest}`
@@ -183,7 +183,7 @@ describe('a pull from a registry', () => {
       assert.notEqual(state, 'Updating')
     })
 
-  it('a pull from a registry brings ours and those of tart into the cluster, byte for byte', async () => {
+  it('a pull from a registry stores images of svc3 and tart, byte for byte', async () => {
     assert.equal((await pull(image('v1'), { name: 'ours' })).status, 202)
     await settled('ours')
     const { body: ours } = await service.call('GET', `${base}/images/ours`)
@@ -202,7 +202,7 @@ describe('a pull from a registry', () => {
     await settled('intel')
   })
 
-  it('a pull from a registry that is away says what it waits for and when it tries next, and goes on when it is back', async () => {
+  it('a pull from an unreachable registry shows the next try, and continues when the registry is back', async () => {
     const away = await startBadRegistry()
     const other = await makeSmallImage(path.join(folder, 'away'), 2)
     try {
@@ -232,13 +232,13 @@ describe('a pull from a registry', () => {
     }
   })
 
-  it('a pull from a registry is refused at once like a deployment', async () => {
+  it('a pull from a registry is refused immediately, like a deployment', async () => {
     assert.equal((await pull(image('none'))).status, 404)
     assert.equal((await pull(image('v1'), { name: 'ours' })).status, 409)
     assert.equal((await pull('nowhere.invalid/image')).status, 422)
   })
 
-  it('a pull from a registry is Failed with the cause, and nothing to deploy, when a byte of it is wrong', async () => {
+  it('a pull from a registry is Failed with the reason if a byte is wrong, and cannot be deployed', async () => {
     const other = await makeSmallImage(path.join(folder, 'other'), 2)
     const target = connected.repository('team/broken')
     await copy({ target: imageSource(other.store), reference: other.digest }, { target, reference: 'v1' })
@@ -258,7 +258,7 @@ describe('a pull from a registry', () => {
     assert.equal((await deploy('broken')).status, 409)
   })
 
-  it('a pull from a registry may be from a remote that is a repository: its tags are the images', async () => {
+  it('a pull from a remote that is a repository offers its tags as images', async () => {
     const open = await startRegistry({ folder: path.join(folder, 'open') })
     const registry = openRegistry({
       server: open.server,

@@ -1,4 +1,4 @@
-// Remotes over real connections: what they offer, pulls that are cut off, moved, wrong or unwanted, and what is left.
+// Remotes over real connections: their lists, and pulls that are interrupted, redirected, invalid or no longer wanted.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -56,7 +56,7 @@ const leftovers = async (): Promise<string[]> => [
   ...(await fs.readdir(service.services.partialFolder)),
   ...(await fs.readdir(service.services.uploads.folder)),
 ]
-/** Whatever is served from now on, the index has it. */
+/** Updates the index with the files that are served. */
 function serve(name: string, bytes = randomBytes(2 ** 20), more: object = {}): Buffer {
   near.trick = () => false
   near.ranges.length = 0
@@ -65,7 +65,7 @@ function serve(name: string, bytes = randomBytes(2 ** 20), more: object = {}): B
 }
 
 describe('the list', () => {
-  it('the list has what the remotes have, each under a name by which it can be pulled', async () => {
+  it('the list has the items of all remotes, each under a name by which it can be pulled', async () => {
     serve('both', randomBytes(1024), { type: 'arm64' })
     serve('disc.iso', randomBytes(2048), { kind: 'iso' })
     far.items.set('both', { bytes: randomBytes(3 * 2 ** 20) })
@@ -81,7 +81,7 @@ describe('the list', () => {
     ])
   })
 
-  it('the list names a remote that does not answer, and is refused when none does', async () => {
+  it('the list names a remote that does not respond, and fails if none responds', async () => {
     far.index = '{'
     const some = await service.call('GET', `${base}/remoteimages`)
     assert.deepEqual(some.body.unavailable, [{ remote: 'far', message: 'index.json of remote far is not JSON' }])
@@ -92,7 +92,7 @@ describe('the list', () => {
     near.index = far.index = undefined
   })
 
-  it('the list refuses an index with anything in it that leads elsewhere', () => {
+  it('the list refuses an index with a file outside of its folder', () => {
     const place = { name: 'x', url: new URL('https://host.example/a/') }
     const item = { kind: 'image', name: 'ok', type: 'amd64', size: 1, sha256: 'a'.repeat(64), file: 'ok' }
     const parse = (...items: object[]) => parseFolderIndex(JSON.stringify({ version: 1, items }), place)
@@ -109,7 +109,7 @@ describe('the list', () => {
 })
 
 describe('a pull', () => {
-  it('a pull is Updating at once, then Ready with every byte, and leaves nothing else', async () => {
+  it('a pull is Updating at first, then Ready with every byte, and leaves no files behind', async () => {
     const disk = serve('sonoma', undefined, { type: 'arm64', index: { description: 'Theirs', firmware: 'uefi' } })
     const answer = await pull('sonoma', 'mine')
     assert.deepEqual(
@@ -129,7 +129,7 @@ describe('a pull', () => {
     assert.deepEqual(await leftovers(), [])
   })
 
-  it('a pull unpacks what is compressed; an ISO stays as it is', async () => {
+  it('a pull decompresses an image, but not an ISO', async () => {
     const disk = randomBytes(2 ** 19)
     serve('packed', gzipSync(disk))
     await pull('packed', 'packed')
@@ -142,7 +142,7 @@ describe('a pull', () => {
     assert.ok((await bytesOf('/isos/odd.iso/download')).equals(disc))
   })
 
-  it('a pull refuses names that are none or taken, and what no remote has', async () => {
+  it('a pull refuses invalid and taken names, and unknown items', async () => {
     for (const [
       wanted,
       name,
@@ -151,7 +151,7 @@ describe('a pull', () => {
       assert.equal((await pull(wanted, name)).status, status, `${wanted} ${name}`)
   })
 
-  it('a pull goes on by ranges however often the connection is cut', async () => {
+  it('a pull continues by ranges after every interruption', async () => {
     const disk = serve('cut', randomBytes(4 * 2 ** 20))
     near.trick = (request, response, bytes) => {
       const start = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0)
@@ -172,7 +172,7 @@ describe('a pull', () => {
     assert.ok(starts.length > 3 && starts.every((start, at) => at === 0 || start >= (starts[at - 1] ?? 0)), `${starts}`)
   })
 
-  it('a pull goes on where it was after a restart', async () => {
+  it('a pull resumes after a restart', async () => {
     const disk = serve('slow', randomBytes(4 * 2 ** 20))
     near.trick = (_request, response, bytes) => {
       response.writeHead(200, { 'content-length': bytes.length }).write(bytes.subarray(0, 3 * 2 ** 20))
@@ -193,7 +193,7 @@ describe('a pull', () => {
     assert.ok((await bytesOf('/images/slow/download')).equals(disk))
   })
 
-  it('a pull ends when its record is deleted, and all of it is free again within ten minutes', async () => {
+  it('a pull ends when its record is deleted, and its content is freed within ten minutes', async () => {
     serve('unwanted', randomBytes(4 * 2 ** 20))
     let isClosed: boolean | undefined
     near.trick = (_request, response, bytes) => {
@@ -211,7 +211,7 @@ describe('a pull', () => {
     assert.equal((await pull('unwanted', 'unwanted')).status, 202)
     await service.call('DELETE', `${base}/images/unwanted`)
 
-    // Content that came before its record was deleted is freed, and no other.
+    // Only the content that was stored before the record was deleted is freed.
     const { content } = service.services
     const count = async () => (await content.list({ limit: 1_000 })).items.length
     const before = await count()
@@ -249,7 +249,7 @@ describe('a pull', () => {
     ['that is sent on for ever', /more than 5 times/, (folder) => { folder.trick = sendOn('bad') }],
   ] // biome-ignore format: rows
   for (const [what, reason, spoil] of failures)
-    it(`a pull: ${what} is Failed with the reason, and nothing of it is there`, async () => {
+    it(`a pull: ${what} is Failed with the reason, and leaves nothing behind`, async () => {
       spoil(near, serve('bad'))
       const before = (await service.services.content.list({ limit: 1_000 })).items.length
       assert.equal((await pull('bad', 'bad')).status, 202)
@@ -261,7 +261,7 @@ describe('a pull', () => {
       assert.equal((await service.call('DELETE', `${base}/images/bad`)).status, 200)
     })
 
-  it('a pull follows to another origin where the remote itself is, without trusting what it says', async () => {
+  it('a pull follows a redirect to another origin of the same kind of address, and verifies the content', async () => {
     const disk = serve('moved')
     far.items.set('moved', { bytes: disk })
     near.trick = sendOn(`${far.url}moved`)
@@ -277,14 +277,14 @@ const sendOn =
     !!response.writeHead(302, { location }).end()
 
 describe('a remote by https', () => {
-  it('a remote by https does not lead to a name that stands for an address inside', async () => {
+  it('a remote by https cannot redirect to a name with a private address', async () => {
     const place = { name: 'x', url: new URL('https://host.example/'), authorities: undefined, retry: undefined }
     const inside = new URL(near.url.replace('127.0.0.1', 'localhost'))
     const { signal } = new AbortController()
     await assert.rejects(getFrom({ ...place, allowInsecure: true }, inside, { signal }), /localhost.*loopback address/)
   })
 
-  it('a remote by https is trusted by its own authority only, and does not lead to plain http', async () => {
+  it('a remote by https is verified with its own authority, and cannot redirect to plain http', async () => {
     const { cert, key } = await makePair()
     await using secure = await startRemote({ cert, key })
     const folder = path.dirname(service.services.partialFolder)
@@ -319,7 +319,7 @@ describe('a remote by https', () => {
     [{ url: 'https://host.example/', insecure: true }, /Unknown setting "remotes.0.insecure"/],
   ]
   for (const [remote, problem] of refused)
-    it(`a remote by https is not configured as ${JSON.stringify(remote)}`, () => {
+    it(`a remote by https cannot be configured as ${JSON.stringify(remote)}`, () => {
       assert.throws(() => parseSettings(JSON.stringify({ remotes: [{ name: 'x', ...remote }] })), problem)
     })
 })

@@ -1,4 +1,4 @@
-// Uploads that can go on: by offset, after cuts and restarts, for their owner only, and not for ever.
+// Resumable uploads: by offset, after interruptions and restarts, only for their owner, and for a limited time.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -36,7 +36,7 @@ const download = async (url: string): Promise<Buffer> =>
 const files = (): Promise<string[]> => fs.readdir(service.services.partialFolder)
 
 describe('an upload', () => {
-  it('an upload comes in parts, is found again by its key, and becomes the disk that was sent', async () => {
+  it('an upload arrives in parts, is found again by its key, and becomes an equal disk', async () => {
     const disk = randomBytes(3 * 2 ** 20)
     disk.fill(0, 2 ** 20, 2 * 2 ** 20)
     const begun = await begin('parts', disk.length, { type: 'arm64', description: 'In parts', firmware: 'uefi' })
@@ -62,12 +62,12 @@ describe('an upload', () => {
       ['Ready', 'arm64', 'In parts', 'userUpload'],
     )
     assert.ok((await download('/images/parts/download')).equals(disk))
-    // Whoever did not hear the answer asks again, and nothing is made twice.
+    // A client that missed the response repeats the request without creating a second image.
     assert.deepEqual([(await finish(id)).body.checksum, await files()], [done.body.checksum, [`upload-${id}.json`]])
     assert.equal((await begin('parts', disk.length)).status, 409)
   })
 
-  it('an upload leaves an event about the image or the ISO that it became', async () => {
+  it('an upload causes an event about its image or ISO', async () => {
     for (const [kind, name] of [
       ['image', 'told'],
       ['iso', 'told.iso'],
@@ -88,7 +88,7 @@ describe('an upload', () => {
     )
   })
 
-  it('an upload keeps what came before the connection was lost, and whoever comes next takes over', async () => {
+  it('an upload keeps the bytes before an interruption, and the next connection takes over', async () => {
     const disk = randomBytes(4 * 2 ** 20)
     const { body: { id } } = await begin('cut', disk.length) // biome-ignore format: one look
     const start = (offset: number): http.ClientRequest => {
@@ -103,7 +103,7 @@ describe('an upload', () => {
     first.write(disk.subarray(0, 2 ** 20))
     await eventually(async () => assert.equal(await offset(), 2 ** 20))
     first.destroy()
-    // Half open: nobody sends, and nobody has said so.
+    // A half-open connection, on which nothing is sent any longer.
     const second = start(2 ** 20)
     second.write(disk.subarray(2 ** 20, 2 * 2 ** 20))
     await eventually(async () => assert.equal(await offset(), 2 * 2 ** 20))
@@ -113,7 +113,7 @@ describe('an upload', () => {
     assert.ok((await download('/images/cut/download')).equals(disk))
   })
 
-  it('an upload is its owner’s alone', async () => {
+  it('an upload is accessible only to its owner', async () => {
     const { body: { id } } = await begin('mine', 100) // biome-ignore format: one look
     const { devToken: token } = service
     assert.equal((await put(id, 0, Buffer.alloc(10), token)).status, 404)
@@ -127,7 +127,7 @@ describe('an upload', () => {
     assert.equal((await service.call('DELETE', `${base}/uploads/${theirs.body.id}`, { token })).status, 200)
   })
 
-  it('an upload is refused at once for what can never be right', async () => {
+  it('an upload with invalid fields is refused immediately', async () => {
     for (const name of ['.', '..', '.a', 'A', 'a/b', 'a b', '../../etc/passwd', 'ü', 'a\u0000b', 'a'.repeat(64)])
       assert.equal((await begin(name, 10)).status, 422, name)
     assert.equal((await begin('arm', 10, { type: 'arm64', firmware: 'bios' })).status, 422)
@@ -137,7 +137,7 @@ describe('an upload', () => {
     assert.equal((await service.call('DELETE', `${base}/uploads/${id}`)).status, 200)
   })
 
-  it('an upload that nobody goes on with leaves its room to others after five minutes', async (t) => {
+  it('an upload without progress reserves no disk space after five minutes', async (t) => {
     const [bsize, gib] = [4_096, 2 ** 30]
     const disk = { ...(await fs.statfs('.')), bsize, blocks: (100 * gib) / bsize, bavail: (50 * gib) / bsize }
     t.mock.method(fs, 'statfs', async () => disk)
@@ -154,7 +154,7 @@ describe('an upload', () => {
     for (const each of [id, late.body.id]) await service.call('DELETE', `${base}/uploads/${each}`)
   })
 
-  it('an upload of other bytes than were sent, or of a broken disk, is forgotten', async () => {
+  it('an upload with a wrong checksum or of an invalid disk is removed', async () => {
     for (const [name, bytes, body] of [
       ['wrong', Buffer.from('a disk'), { sha256: '0'.repeat(64) }],
       ['broken', Buffer.from('QFI\xfb and nothing', 'latin1'), {}],
@@ -167,7 +167,7 @@ describe('an upload', () => {
     }
   })
 
-  it('an upload unpacks zstd', async () => {
+  it('an upload decompresses zstd', async () => {
     const disk = randomBytes(2 ** 18)
     const packed = zstdCompressSync(disk)
     const { body: { id } } = await begin('zstd', packed.length) // biome-ignore format: one look
@@ -176,7 +176,7 @@ describe('an upload', () => {
     assert.ok((await download('/images/zstd/download')).equals(disk))
   })
 
-  it('an upload is there after a restart, forgotten after a day, and one caller has twenty at most', async () => {
+  it('an upload survives a restart, expires after a day, and a caller has at most twenty', async () => {
     const { partialFolder, partialUploads } = service.services
     for (const name of await files()) await fs.rm(`${partialFolder}/${name}`)
     const { body: { id } } = await begin('left', 100) // biome-ignore format: one look

@@ -1,5 +1,5 @@
-// Save, commit and restore on the server's side, with a node that says what a test lets it say: names, locks, what becomes of
-// records when somebody dies in between, and that no content goes too early or stays too long.
+// Save, commit and restore on the server, with a node that tests control: names, locks, records after a crash of a server or
+// a node, and when content is deleted.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
@@ -23,10 +23,10 @@ let service: TestService
 let scheduler: AsyncDisposable
 let intel: NodeStandIn
 let arm: NodeStandIn
-/** VMs that the nodes leave as they are: they are told, and say nothing. */
+/** VMs for which the nodes send no reports. */
 const frozen = new Set<string>()
 
-/** Every call of the store takes its time, now more, now less: what comes first is chance. */
+/** Delays each call of the store by a random time, so that concurrent requests run in random order. */
 const dawdling = (store: Store): Store =>
   new Proxy(store, {
     get(target, name) {
@@ -98,7 +98,7 @@ function made(architecture: 'arm64' | 'amd64', change: Pick<Manifest, 'os'> = {}
   return { chunk, manifest: bytes, content: digest }
 }
 
-/** As an agent does that has everything. */
+/** Reports like an agent that has uploaded everything. */
 async function deliver(node: NodeStandIn, id: string, { chunk, manifest, content } = made('amd64')): Promise<string> {
   const { missing } = (await agent(node, `captures/${id}`, { content })).body
   assert.deepEqual(missing, [content])
@@ -117,7 +117,7 @@ describe('save', () => {
     await deploy('saver', 'base')
   })
 
-  it('save says who saved it and how many bytes it adds to what the VM was deployed from; a copy adds none', async () => {
+  it('save records its user and how many bytes it adds to the source of the VM; a copy adds none', async () => {
     await post('vms/saver/save', { imageName: 'root' })
     const root = made('amd64')
     await deliver(intel, capturing('root'), root)
@@ -137,7 +137,7 @@ describe('save', () => {
     assert.equal((await versionOf('twin')).bytesAdded, 0)
   })
 
-  it('save makes an image that is Updating until all of it is there, and Ready by one step', async () => {
+  it('save creates an image that is Updating until all of it has arrived, and then Ready', async () => {
     const answer = await post('vms/saver/save', { imageName: 'saved', description: 'all of it' })
     assert.deepEqual([answer.status, answer.body.state, answer.body.sourceType], [202, 'Updating', 'vm'], answer.text)
     assert.deepEqual([answer.body.source, answer.body.sourceNamespace], ['saver', 'svc-default'])
@@ -145,7 +145,7 @@ describe('save', () => {
     assert.deepEqual(vm('saver')?.captures, [{ id, kind: 'save', withMemory: true, image: 'saved' }])
     const told = intel.told.findLast((message) => message.type === 'VM')
     assert.deepEqual(told?.type === 'VM' && told.vm.captures, [{ id, kind: 'save', withMemory: true }])
-    // It is free again as soon as its node has frozen it: here, at once.
+    // The VM accepts actions again as soon as its node has frozen it, which is immediate here.
     await eventually(async () => assert.equal(vm('saver')?.observed.generation, vm('saver')?.desired.generation))
     for (const words of ['images/saved/copy', 'vms'])
       assert.equal((await post(words, { name: 'early', image: 'saved' })).status, 409, words)
@@ -167,7 +167,7 @@ describe('save', () => {
       checksum: content,
       vm: 'svc-default/saver',
       by: 'admin@example.com',
-      // Nodes build what it was made from themselves: nothing of that is in the store.
+      // Nodes build the source image themselves, so the store has none of its content.
       bytesAdded: 65_536 + manifestBytes,
     }
     assert.deepEqual([ready.version, ready.versions], [1, [created]])
@@ -177,7 +177,7 @@ describe('save', () => {
     assert.equal(again.status, 404)
   })
 
-  it('save is of the guest that the image holds, or that its node packed', async () => {
+  it('save takes the guest system from the image, or from the node', async () => {
     const { images } = service.services.collections
     const base = images.get('', 'base')
     assert.ok(base)
@@ -190,7 +190,7 @@ describe('save', () => {
     assert.equal(image('packed-guest')?.os, 'macos')
   })
 
-  it('save is for names that can be, of VMs that run, and for one VM at a time', async () => {
+  it('save requires a valid name and a running VM, and runs once at a time for a VM', async () => {
     for (const imageName of ['', '.', '..', '.x', 'A', 'a/b', 'x'.repeat(64)])
       assert.ok([400, 422].includes((await post('vms/saver/save', { imageName })).status), imageName)
     assert.equal((await post('vms/saver/save', { imageName: 'saved' })).body.reason, 'AlreadyExists')
@@ -211,12 +211,12 @@ describe('save', () => {
     for (const name of ['one', 'two']) await deliver(intel, capturing(name))
   })
 
-  it('save: asked for again by the same request is the same one, also where a server died between its two records', async () => {
+  it('save: a repeated request gets the same image, also after a crash between its two records', async () => {
     const first = await post('vms/saver/save', { imageName: 'keyed' }, 'key-1')
     const again = await post('vms/saver/save', { imageName: 'keyed' }, 'key-1')
     assert.deepEqual([first.status, again.status, again.body.name], [202, 202, 'keyed'])
     assert.equal(vm('saver')?.captures?.length, 1)
-    // As it is when the answer and the VM's record were never written.
+    // The state after a crash before the VM's record was written.
     const { vms, answers } = service.services.collections
     for (const entry of answers.list()) await answers.delete(entry)
     const entry = vms.get('svc-default', 'saver')
@@ -229,7 +229,7 @@ describe('save', () => {
     await deliver(intel, capturing('keyed'))
   })
 
-  it('save that fails leaves an image that says why, and can be deleted', async () => {
+  it('save that fails leaves an image with the reason, which can be deleted', async () => {
     await post('vms/saver/save', { imageName: 'broken' })
     const problem = 'the disk of node "intel" is full'
     await agent(intel, `captures/${capturing('broken')}/progress`, { percent: 0, bytes: 0, problem })
@@ -239,7 +239,7 @@ describe('save', () => {
     assert.equal((await service.call('DELETE', `${here}/images/broken`)).status, 200)
   })
 
-  it('save takes content that is what its digest says, and an image for that architecture', async () => {
+  it('save accepts only content that matches its digest, and an image of the VM’s architecture', async () => {
     await post('vms/saver/save', { imageName: 'strict' })
     const id = capturing('strict')
     assert.equal((await sendBlob(intel, Buffer.from('other'), digestOf('what was said'))).status, 400)
@@ -250,15 +250,15 @@ describe('save', () => {
     const foreign = made('arm64')
     await sendBlob(intel, foreign.manifest)
     assert.equal((await agent(intel, `captures/${id}`, { content: foreign.content })).status, 422)
-    // Of another node's VM nobody can say anything.
+    // A node cannot report captures of another node's VM.
     assert.equal((await agent(arm, `captures/${id}`, { content: foreign.content })).status, 404)
     assert.equal(image('strict')?.state, 'Updating')
     await deliver(intel, id)
   })
 })
 
-describe('a VM that goes while it is being saved', () => {
-  it('a VM that goes while it is being saved goes when its image is there; until then its deletion waits', async () => {
+describe('a VM that is deleted while it is being saved', () => {
+  it('a VM that is deleted while it is being saved waits until the image is complete', async () => {
     await addImage(service, 'waiting', 'arm64')
     await deploy('leaver', 'waiting')
     await post('vms/leaver/save', { imageName: 'left' })
@@ -272,7 +272,7 @@ describe('a VM that goes while it is being saved', () => {
     assert.deepEqual([image('left')?.state, await settleOnce(service.services)], [undefined, 0])
   })
 
-  it('a VM that goes while it is being saved by force leaves an image that has failed, and gives a commit its old content back', async () => {
+  it('a VM that is deleted by force while it is being saved leaves a failed image, and a commit keeps the old content', async () => {
     await deploy('forced', 'waiting')
     await post('vms/forced/save', { imageName: 'given-up' })
     await eventually(async () => assert.equal(vm('forced')?.observed.generation, vm('forced')?.desired.generation))
@@ -287,7 +287,7 @@ describe('a VM that goes while it is being saved', () => {
 })
 
 describe('commit', () => {
-  it('commit is a new version under the same name: the next VM has it, the old ones keep theirs, a revert takes it', async () => {
+  it('commit creates a new version: the next VM gets it, others keep theirs until a revert', async () => {
     await addImage(service, 'tool', 'arm64')
     for (const name of ['author', 'reader']) await deploy(name, 'tool')
     const answer = await post('vms/author/commit')
@@ -295,7 +295,7 @@ describe('commit', () => {
     const second = await post('vms/reader/commit', {})
     assert.deepEqual([second.status, second.body.reason], [409, 'Conflict'])
     assert.match(second.body.message, /VM author is being committed/)
-    // Apple silicon: deployments meanwhile get what was there before.
+    // On Apple silicon, deployments during the commit get the old content.
     assert.equal((await deploy('during', 'tool')).status, 201)
     const content = await deliver(arm, capturing('tool'), made('arm64'))
     const { recipe, version, state } = image('tool') ?? {}
@@ -320,7 +320,7 @@ describe('commit', () => {
         [2, content, 'svc-default/author'],
       ],
     )
-    // Each names what it was made from, not what that is now.
+    // The parent is the version that the VM was deployed from, not the current one.
     for (const [name, version] of [
       ['reader', 1],
       ['after', 2],
@@ -333,7 +333,7 @@ describe('commit', () => {
     assert.deepEqual([copied.body.parent, copied.body.version], [{ image: 'tool', version: 2 }, 1])
   })
 
-  it('commit changes the description only when there is a new one, and not before the content', async () => {
+  it('commit changes the description only if there is a new one, together with the content', async () => {
     await service.call('POST', `${here}/images/tool/description`, { body: { description: 'first' } })
     await post('vms/author/commit', {})
     await deliver(arm, capturing('tool'), made('arm64'))
@@ -344,7 +344,7 @@ describe('commit', () => {
     assert.deepEqual([image('tool')?.description, image('tool')?.version], ['second', 4])
   })
 
-  it('commit that fails leaves the image as it was, Ready, with the reason', async () => {
+  it('commit that fails leaves the image unchanged and Ready, with the reason', async () => {
     const before = image('tool')?.content
     await post('vms/author/commit', { description: 'third' })
     await agent(arm, `captures/${capturing('tool')}/progress`, { percent: 1, bytes: 1, problem: 'no space' })
@@ -370,7 +370,7 @@ describe('commit', () => {
     assert.deepEqual([vm('first')?.imageContent, vm('first')?.imageRecipe], [content, undefined])
   })
 
-  it('commit of an Intel-based VM and a deployment at the same time: 50 tries, never both', async () => {
+  it('commit of an Intel-based VM and a concurrent deployment: never both in 50 tries', async () => {
     await addImage(service, 'raced', 'amd64')
     await deploy('racer', 'raced')
     isDawdling = true
@@ -380,7 +380,7 @@ describe('commit', () => {
     await remove('alone')
     const outcomes = { committed: 0, deployed: 0, neither: 0 }
     for (let attempt = 0; attempt < 50; attempt++) {
-      // From long before the deployments to long after them, at any speed of the machine.
+      // Random, so that the commit comes before, during or after the deployment.
       const lagMs = deployMs * ((attempt / 49) * 3 - 1.5)
       const [commit, ...deployed] = await Promise.all([
         sleep(Math.max(0, lagMs)).then(() => post('vms/racer/commit', {})),
@@ -400,7 +400,7 @@ describe('commit', () => {
 })
 
 describe('records that a dead server left', () => {
-  it('records that a dead server left are settled: an image that no VM knows of, and a VM that names what is over', async () => {
+  it('records that a dead server left are settled: an image without its VM, and a VM with an ended capture', async () => {
     const { images, vms } = service.services.collections
     const capture = {
       id: 'lost',
@@ -443,7 +443,7 @@ describe('restore', () => {
     assert.equal((await post('vms/turner/commit', {})).status, 202)
     await deliver(arm, capturing('turn'), commits.at(-1))
   }
-  /** Of the version: the first was built, the second is the first commit. */
+  /** The content of a version. The first was built, the second is the first commit. */
   const of = (version: number) => commits[version - 2] ?? assert.fail()
   const told = (name: string) =>
     arm.told.flatMap((message) => (message.type === 'VM' && message.vm.name === name ? [message.vm.image] : [])).at(-1)
@@ -459,7 +459,7 @@ describe('restore', () => {
     )
   const restorable = () => image('turn')?.versions?.flatMap(({ version, kept }) => (kept ? version : []))
 
-  it('restore makes an earlier version the next one, byte for byte; VMs keep theirs, and the next one has it', async () => {
+  it('restore makes an earlier version the next one, byte for byte; existing VMs keep theirs', async () => {
     await addImage(service, 'turn', 'arm64')
     await deploy('turner', 'turn')
     await commit()
@@ -494,7 +494,7 @@ describe('restore', () => {
       items.some(({ message }: { message: string }) => message.endsWith('restored version 2 of image turn')),
       JSON.stringify(items),
     )
-    // What nodes build comes back as that.
+    // A version that nodes build is restored as such.
     assert.equal((await restore('turn', 1)).body.version, 5)
     assert.deepEqual(
       [image('turn')?.recipe, image('turn')?.content, image('turn')?.sizeBytes],
@@ -506,7 +506,7 @@ describe('restore', () => {
     assert.deepEqual(await disk('turn'), of(3).chunk)
   })
 
-  it('restore refuses what is current, unknown, no version, changed since, or being written, and changes nothing', async () => {
+  it('restore refuses a version that is current, unknown or invalid, and an image that changed or is being written', async () => {
     const before = image('turn')
     const refusals: readonly (readonly [unknown, number, RegExp, object?])[] = [
       [6, 409, /Image turn is at version 6 now/],
@@ -529,7 +529,7 @@ describe('restore', () => {
     assert.equal(image('turn')?.version, 7)
   })
 
-  it('restore has the content of the five versions before; older content is freed, and the version says so', async () => {
+  it('restore works for the last five versions; older content is freed, and versions show that', async () => {
     assert.deepEqual(restorable(), [2, 3, 4, 5, 6])
     for (const name of ['of-three', 'of-four']) await remove(name)
     await eventually(() => assert.deepEqual([vm('of-three'), vm('of-four')], [undefined, undefined]))
@@ -545,7 +545,7 @@ describe('restore', () => {
       [gone.status, gone.body.message, gone.body.details.hint ?? gone.body.hint],
       [409, 'Image turn no longer has the content of version 2', 'Choose one of 5, 6, 7, 8, 9'],
     )
-    // Lost by other ways: refused as well, and the collector goes on.
+    // Content that was lost otherwise is refused as well, and the collector continues.
     assert.ok(await service.services.content.deleteUnused(of(7).content, Date.now() + 60_000))
     const lost = await restore('turn', 7)
     assert.deepEqual([lost.status, lost.body.message], [409, 'Image turn has lost content of version 7'])
@@ -556,7 +556,7 @@ describe('restore', () => {
 })
 
 describe('the collector', () => {
-  it('the collector leaves alone what is on its way, and is done with the rest within ten minutes', async () => {
+  it('the collector keeps content of running captures, and frees the rest within ten minutes', async () => {
     assert.ok(contentGraceMs + 1.1 * contentCheckMs < 10 * 60_000)
     const { content, deliveries } = service.services
     await post('vms/author/save', { imageName: 'slow' })
@@ -569,7 +569,7 @@ describe('the collector', () => {
         {
           content: { collect: (manifests, options) => collect(content, manifests, options) },
           isGone: async (digest) => (await content.size(digest)) === undefined,
-          // So much later, and still under way.
+          // Much later, but still in progress.
           sinceMs: () => (aheadMs === 0 ? deliveries.oldestStartMs() : Date.now() + aheadMs),
         },
         AbortSignal.timeout(120_000),

@@ -1,4 +1,4 @@
-// What an administrator does to nodes while VMs come and go.
+// Operations of administrators on nodes while VMs are placed and deleted.
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { afterEach, beforeEach, describe, it } from 'node:test'
@@ -24,7 +24,7 @@ const addVm = async (index = 1): Promise<void> => {
   const vm = placedVm(index, { name: 'node-1' }, index)
   await vms.create(vm.namespace, vm.name, vm)
 }
-/** What another server does while this one looks for VMs. */
+/** Runs while this server looks for VMs. */
 const meanwhile = (work: () => Promise<void>): void => {
   const { store } = service.services
   const list = store.list.bind(store)
@@ -37,7 +37,7 @@ const meanwhile = (work: () => Promise<void>): void => {
 const node = async () => (await service.call('GET', `${inDefault}/nodes`)).body.items[0]
 
 describe('a node that VMs are placed on', () => {
-  it('a node shows what its VMs leave of it, and a watch tells each change', async () => {
+  it('a node shows its free capacity, and a watch each change of it', async () => {
     const { status, body } = await service.call('GET', `${inDefault}/nodes`)
     assert.deepEqual([status, body.items[0].availableCpu, body.items[0].vms], [200, 8, []])
     const url = await service.listen()
@@ -63,7 +63,7 @@ describe('a node that VMs are placed on', () => {
     await reading
   })
 
-  it('a node with a VM is neither removed nor moved, and stays as it was', async () => {
+  it('a node with a VM can be neither removed nor moved, and is unchanged', async () => {
     await addVm()
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-other' } })
     for (const [method, url, body] of [
@@ -77,14 +77,14 @@ describe('a node that VMs are placed on', () => {
     assert.equal((await node()).cordoned, false)
   })
 
-  it('a node that does not answer cannot be drained: who removes it is told to force the end of its VMs', async () => {
+  it('a node that does not respond cannot be removed with VMs: the hint suggests to delete them by force', async () => {
     await addVm()
     await changeNode(service.services.collections, 'node-1', (record) => ({ ...record, isReady: false }))
     const { body } = await service.call('DELETE', `${inDefault}/nodes/node-1`)
     assert.match(body.hint, /svc3 vm delete NAME -n svc-default --force$/)
   })
 
-  it('a node that gets a VM while it is removed stays, and takes VMs again', async () => {
+  it('a node that gets a VM while it is being removed stays, and accepts VMs again', async () => {
     meanwhile(addVm)
     const answer = await service.call('DELETE', `${inDefault}/nodes/node-1`)
     assert.equal(answer.status, 409, answer.text)
@@ -92,7 +92,7 @@ describe('a node that VMs are placed on', () => {
     assert.deepEqual([cordoned, vms], [false, ['svc-default/vm-1']])
   })
 
-  it('a node with warm VMs is removed only when its host is gone, and they with it', async () => {
+  it('a node with warm VMs can be removed only if its host is lost, and they are removed with it', async () => {
     const { collections } = service.services
     const { shape } = placedVm(1, { name: 'node-1' }, 1)
     const slot = { pool: 'ci', poolUid: 'p', createdAt: '', shape, ssh: 8_822, screenshare: 5_900 }
@@ -106,7 +106,7 @@ describe('a node that VMs are placed on', () => {
     assert.equal(collections.nodes.get('', 'node-1'), undefined)
   })
 
-  it('a VM that is about to be placed on a node that is removed is refused', async () => {
+  it('a placement on a node that is being removed is refused', async () => {
     const { nodes, vms } = service.services.collections
     const looked = nodes.get('', 'node-1') ?? assert.fail()
     const vm = placedVm(1, { name: 'node-1' }, 1)
@@ -117,7 +117,7 @@ describe('a node that VMs are placed on', () => {
     assert.equal(nodes.get('', 'node-1'), undefined)
   })
 
-  it('a moved node is as it was, cordoned or not', async () => {
+  it('a moved node keeps its cordon', async () => {
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-other' } })
     const move = (from: string, to: string) =>
       service.call('POST', `/api/v1/namespaces/${from}/nodes/node-1/namespace`, { body: { namespace: to } })
@@ -127,7 +127,7 @@ describe('a node that VMs are placed on', () => {
     assert.equal((await move('svc-other', 'svc-default')).body.cordoned, true)
   })
 
-  it('a node that two requests remove or move at once is not left cordoned', async () => {
+  it('a node that two requests remove or move concurrently is not left cordoned', async () => {
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-other' } })
     const move = () => service.call('POST', `${inDefault}/nodes/node-1/namespace`, { body: { namespace: 'svc-other' } })
     const answers = await Promise.all([move(), move(), move()])
@@ -136,7 +136,7 @@ describe('a node that VMs are placed on', () => {
     assert.deepEqual([body.items.length, body.items[0].cordoned], [1, false])
   })
 
-  it('a node whose removal was cut off by a crash takes VMs again, and one that is being removed does not', async () => {
+  it('a node whose removal was interrupted by a crash accepts VMs again, and one that is being removed does not', async () => {
     const { collections, clock } = service.services
     await changeNode(collections, 'node-1', (record) => ({ ...record, leaving: 'of a request that died' }))
     assert.equal((await node()).cordoned, true)
@@ -149,7 +149,7 @@ describe('a node that VMs are placed on', () => {
     const look = async (): Promise<void> => {
       const before = looks
       loop.nudge()
-      // The one after next begins when the next has ended.
+      // Two runs, because the next one may have started already.
       await eventually(() => assert.ok(looks > before))
       loop.nudge()
       await eventually(() => assert.ok(looks > before + 1))
@@ -168,7 +168,7 @@ describe('a node that VMs are placed on', () => {
     await loop.stop()
   })
 
-  it('a node stays whose removal took so long that it was taken for cut off', async () => {
+  it('a node stays if its removal took so long that it counted as interrupted', async () => {
     const { collections } = service.services
     meanwhile(async () => {
       const mark = collections.nodes.get('', 'node-1')?.value.leaving
@@ -179,7 +179,7 @@ describe('a node that VMs are placed on', () => {
     assert.equal((await node()).cordoned, false)
   })
 
-  it('a watch of nodes that is resumed gets those of which VMs have more or less since then, and no others', async () => {
+  it('a resumed watch of nodes gets only nodes whose VMs have changed', async () => {
     const url = await service.listen()
     const before = service.services.collections.nodes.view.rev
     const after = async (rev: string, withinMs: number): Promise<string[]> => {
@@ -223,11 +223,11 @@ describe('a join token', () => {
     return (await service.call('POST', '/api/v1/agent/join', { token: null, body })).status
   }
 
-  it('a join token of a namespace that is gone lets no host into another one of its name', async () => {
+  it('a join token of a deleted namespace is not valid for a new one of the same name', async () => {
     assert.equal(await join(0, 61_000, true), 401)
   })
 
-  it('a join token of a server whose clock is behind lets a host into a namespace that was just made', async () => {
+  it('a join token of a server with a slow clock is valid for a new namespace', async () => {
     assert.equal(await join(-30_000, 0, false), 201)
   })
 })

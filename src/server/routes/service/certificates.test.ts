@@ -1,4 +1,4 @@
-// Uploads of certificates: what is accepted, everything that is refused and why, and where the key is never seen.
+// Uploads of certificates: what is accepted and what is refused, and that the key is never shown.
 import assert from 'node:assert/strict'
 import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
@@ -28,7 +28,7 @@ const upload = async (cert: string | undefined, key: string | undefined, form = 
 const pem = (key: { export(options: { type: 'pkcs8'; format: 'pem' }): string | Buffer }): string =>
   key.export({ type: 'pkcs8', format: 'pem' }).toString()
 
-/** Says that it is signed with MD5: tools of today make no such certificate. */
+/** Edits the signature algorithm, because current tools create no such certificate. */
 const withMd5 = (cert: string): string => {
   const hex = new X509Certificate(cert).raw.toString('hex').replaceAll('2a864886f70d01010b', '2a864886f70d010104')
   return new X509Certificate(Buffer.from(hex, 'hex')).toString()
@@ -37,7 +37,7 @@ const withMd5 = (cert: string): string => {
 describe('a good certificate', () => {
   const forms = { files: fileForm, 'text fields': textForm }
   for (const [name, form] of Object.entries(forms)) {
-    it(`a good certificate is taken as ${name}, shown without its key, and kept`, async () => {
+    it(`a good certificate is accepted as ${name}, and shown without its key`, async () => {
       const answer = await upload(good.cert + authority.cert, good.key, form)
       assert.equal(answer.status, 200, answer.text)
       const leaf = new X509Certificate(good.cert)
@@ -58,7 +58,7 @@ describe('a good certificate', () => {
     })
   }
 
-  it('a good certificate is an event, by its fingerprint', async () => {
+  it('a good certificate causes an event with its fingerprint', async () => {
     await using fresh = await startService()
     const { fingerprint } = (await fresh.call('POST', uploadPath, await formOf(good))).body
     const { items } = (await fresh.call('GET', '/api/v1/namespaces/svc-default/events')).body
@@ -67,7 +67,7 @@ describe('a good certificate', () => {
     assert.ok(!JSON.stringify(items).includes('PRIVATE KEY'))
   })
 
-  it('a good certificate may be RSA, in PKCS#1 or PKCS#8, and may stand among other text', async () => {
+  it('a good certificate may be RSA, in PKCS#1 or PKCS#8, and may be surrounded by other text', async () => {
     const rsa = await makePair({ keyType: 'rsa' })
     const pkcs1 = createPrivateKey(rsa.key).export({ type: 'pkcs1', format: 'pem' }).toString()
     for (const key of [rsa.key, pkcs1, `Bag Attributes\r\n${pkcs1.replaceAll('\n', '\r\n')}`]) {
@@ -77,14 +77,14 @@ describe('a good certificate', () => {
     }
   })
 
-  it('a good certificate may say that it is for servers, and come with a root that signed itself with SHA-1', async () => {
+  it('a good certificate may be restricted to servers, and come with a root signed with SHA-1', async () => {
     const root = await makePair({ name: 'Old root', isAuthority: true, algorithm: 'sha1' })
     const { cert, key } = await makePair({ issuer: root, use: 'serverAuth' })
     const answer = await upload(cert + root.cert, key)
     assert.equal(answer.status, 200, answer.text)
   })
 
-  it('a good certificate is told by cluster-info where the API is served by TLS', async () => {
+  it('a good certificate is in cluster-info if the API is served by TLS', async () => {
     assert.equal((await service.call('GET', '/api/v1/cluster-info')).body.certData, '')
     await using secure = await startService({ plainHttp: false })
     await secure.call('POST', uploadPath, await formOf(good))
@@ -92,7 +92,7 @@ describe('a good certificate', () => {
     assert.equal(certData.trim(), good.cert.trim())
   })
 
-  it('a good certificate has a key that is in no answer, no log line and not in clear in the store', async () => {
+  it('a good certificate has a key that is not in responses, logs, or unencrypted in the store', async () => {
     const text = `${(await service.call('POST', uploadPath, await formOf(good))).text}${(await service.call('GET', '/api/v1/certificate')).text}`
     const secret = good.key.split('\n')[1] ?? ''
     assert.ok(secret.length > 40)
@@ -102,7 +102,7 @@ describe('a good certificate', () => {
   })
 })
 
-describe('a bad upload is refused by name, and the old certificate stays:', () => {
+describe('a bad upload is refused, and the old certificate is kept:', () => {
   const dayMs = 86_400_000
   const at = (days: number): Date => new Date(service.clock.nowMs + days * dayMs)
   type Case = readonly [cert: string | undefined, key: string | undefined, field: string, message: RegExp]
@@ -222,12 +222,12 @@ describe('a bad upload is refused by name, and the old certificate stays:', () =
     })
   }
 
-  it('a bad upload is refused by name, and the old certificate stays: both parts wrong: both are named', async () => {
+  it('a bad upload is refused, and the old certificate is kept: both parts are invalid, and both are named', async () => {
     const { body } = await upload('x', 'y')
     assert.deepEqual(body.details.causes.map((each: { field: string }) => each.field).sort(), ['certPath', 'keyPath'])
   })
 
-  it('a bad upload is refused by name, and the old certificate stays: a part that is too large, as a file and as a field: 413 with its name', async () => {
+  it('a bad upload is refused, and the old certificate is kept: a part that is too large, as a file and as a field: 413 with its name', async () => {
     for (const form of [fileForm, textForm]) {
       const answer = await upload(good.cert, `${good.key}${'x'.repeat(65_536)}`, form)
       assert.equal(answer.status, 413, answer.text)
@@ -236,7 +236,7 @@ describe('a bad upload is refused by name, and the old certificate stays:', () =
     }
   })
 
-  it('a bad upload is refused by name, and the old certificate stays: a form that is too large in all, with and without a length: 413', async () => {
+  it('a bad upload is refused, and the old certificate is kept: a form that is too large in all, with and without a length: 413', async () => {
     const { body, headers } = await fileForm({ certPath: good.cert, keyPath: good.key, extra: 'x'.repeat(1_100_000) })
     assert.equal((await service.call('POST', uploadPath, { body, headers })).status, 413)
     const base = await service.listen()
@@ -250,7 +250,7 @@ describe('a bad upload is refused by name, and the old certificate stays:', () =
     await chunked.body?.cancel()
   })
 
-  it('a bad upload is refused by name, and the old certificate stays: a missing, empty or repeated part', async () => {
+  it('a bad upload is refused, and the old certificate is kept: a missing, empty or repeated part', async () => {
     const missing = await upload(good.cert, undefined)
     assert.equal(missing.status, 400)
     assert.deepEqual(missing.body.details.causes[0].field, 'keyPath')
@@ -264,7 +264,7 @@ describe('a bad upload is refused by name, and the old certificate stays:', () =
     assert.match(twice.body.message, /keyPath appears twice/)
   })
 
-  it('a bad upload is refused by name, and the old certificate stays: what is no form: JSON, no boundary, cut off, nothing', async () => {
+  it('a bad upload is refused, and the old certificate is kept: not a form: JSON, no boundary, incomplete, empty', async () => {
     const { body, headers } = await formOf(good)
     const bad = [
       { body: { certPath: good.cert, keyPath: good.key } },
@@ -282,7 +282,7 @@ describe('a bad upload is refused by name, and the old certificate stays:', () =
     }
   })
 
-  it('a bad upload is refused by name, and the old certificate stays: a caller who may not, before the body is read', async () => {
+  it('a bad upload is refused, and the old certificate is kept: a caller without permission, before the body is read', async () => {
     const form = await formOf(good)
     assert.equal((await service.call('POST', uploadPath, { ...form, token: service.devToken })).status, 403)
     assert.equal((await service.call('POST', uploadPath, { ...form, token: null })).status, 401)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { startService } from '../../../../test/support/rigs/service.ts'
 
-it('events are listed between two times, by kind and actor, in pages, and a bad time is refused', async () => {
+it('events are listed between two times, by kind and actor, in pages, and an invalid time is refused', async () => {
   await using service = await startService()
   const start = service.clock.nowMs
   const at = (minutes: number): string => new Date(start + minutes * 60_000).toISOString()

@@ -28,7 +28,7 @@ describe('metadata of a record', () => {
     assert.equal((await service.call('PUT', `${ns}/metadata/vms/demo`, { body: {} })).status, 400)
   })
 
-  it('metadata of a VM keeps the labels of svc3, and gets none of them from a person', async () => {
+  it('metadata of a VM keeps the labels of svc3, which users cannot set', async () => {
     await using service = await startService()
     const [own, other] = [{ 'svc3/runner-pool': 'ci' }, { 'svc3/runner-pool': 'web' }]
     for (const [name, labels] of [
@@ -46,7 +46,7 @@ describe('metadata of a record', () => {
     assert.deepEqual(await put('mine', own), refusal)
   })
 
-  it('metadata of a record is changed only while it has the version that the request expects', async () => {
+  it('metadata of a record is changed only if it has the expected version', async () => {
     await using service = await startService()
     await service.services.collections.vms.create('svc-default', 'demo', { ...vmRecord(0), name: 'demo' })
     await addImage(service, 'sonoma', 'arm64')
@@ -66,7 +66,7 @@ describe('metadata of a record', () => {
     }
   })
 
-  it('metadata of a kind that is none, also by a name that every object has, is not found', async () => {
+  it('metadata of an unknown kind, also one named like a property of Object, is not found', async () => {
     await using service = await startService()
     for (const kind of ['constructor', '__proto__', 'toString', 'nothing']) {
       const { status, body } = await service.call('PUT', `${ns}/metadata/${kind}/x`, { body: { labels: {} } })

@@ -1,4 +1,4 @@
-// Usage as the API tells it: of VMs that live, have just ended, and were added to their day.
+// Usage in the API: of existing VMs, of VMs that just ended, and of stored days.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { startService } from '../../../../test/support/rigs/service.ts'
@@ -39,7 +39,7 @@ it('usage counts living and deleted VMs by owner, the same before and after the 
   assert.match(csv.text, /^day,namespace,owner,vms,.*\r\n\d{4}-\d\d-\d\d,svc-default,admin@example\.com,2,/)
 })
 
-it('usage of an earlier namespace of the same name is shown to administrators alone', async () => {
+it('usage of an earlier namespace of the same name is shown only to administrators', async () => {
   await using service = await startService()
   const { usage } = service.services.collections
   const here = '/api/v1/namespaces/svc-ios'

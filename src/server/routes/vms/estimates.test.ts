@@ -1,4 +1,4 @@
-// Where a deployment would go: the same as where it goes, and nothing is written to find out.
+// Estimates agree with the deployment that follows, and write nothing.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { startService, type TestService } from '../../../../test/support/rigs/service.ts'
@@ -42,7 +42,7 @@ describe('an estimate', () => {
     assert.deepEqual([deployed.status, deployed.body.node, deployed.body.memory], [201, 'large', body.memory])
   })
 
-  it('an estimate says that the quota is used up, and names no node then', async () => {
+  it('an estimate over the quota says so, and names no node', async () => {
     await startNode(service, { name: 'large', report: { cpu: 16 } })
     const quota = '/api/v1/namespaces/svc-default/quota'
     assert.equal((await service.call('PUT', quota, { body: { cpu: 4 } })).status, 200)
@@ -53,7 +53,7 @@ describe('an estimate', () => {
     assert.equal(body.message, `Would wait for the quota. ${body.overQuota}`)
   })
 
-  it('an estimate says why it would go nowhere, node by node', async () => {
+  it('an estimate gives the reason of each node if none fits', async () => {
     assert.match((await estimate({ image: 'intel' })).body.message, /^Would wait for a node\. No nodes in svc-default$/)
     await startNode(service, { name: 'small', report: { cpu: 2 } })
     const cordoned = await startNode(service, { name: 'resting', report: { cpu: 64 } })
@@ -69,7 +69,7 @@ describe('an estimate', () => {
     assert.deepEqual([asked.status, asked.body.message], [404, 'Node gone not found in svc-default'])
   })
 
-  it('an estimate sends macOS only where it runs, and so does the deployment', async () => {
+  it('an estimate chooses only nodes that run macOS, like the deployment', async () => {
     const { images } = service.services.collections
     const image = images.get('', 'apple')
     assert.ok(image)

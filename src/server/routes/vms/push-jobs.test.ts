@@ -1,5 +1,4 @@
-// Push jobs on the server's side, with a node that says what a test lets it say: who may push what where, how a job goes
-// on, ends once, and is forgotten.
+// Push jobs on the server, with a node that tests control: permissions, progress, the end of a job, and its removal.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type Answer, startService, type TestService } from '../../../../test/support/rigs/service.ts'
@@ -61,7 +60,7 @@ const begun = async (reference = 'ghcr.io/acme/ios/sonoma'): Promise<{ name: str
 const free = () => eventually(async () => assert.equal(vm()?.observed.generation, vm()?.desired.generation))
 
 describe('a push', () => {
-  it('a push answers 200 with the name of a job, and tells the node what to freeze and where it goes', async () => {
+  it('a push returns 200 with the name of a job, and sends the capture to the node', async () => {
     const { name, capture } = await begun()
     assert.match(name, /^vm-push-[a-z0-9]{5}$/)
     const told = arm.told.findLast((message) => message.type === 'VM')
@@ -78,7 +77,7 @@ describe('a push', () => {
     await free()
   })
 
-  it('a push may be in the format of tart, of which the node is told and the job tells', async () => {
+  it('a push may be in the format of tart, which the node gets and the job shows', async () => {
     const body = { imageReference: 'ghcr.io/acme/ios/sonoma', format: 'tart' }
     const answer = await post('vms/apple/push', body)
     assert.equal(answer.status, 200, answer.text)
@@ -101,7 +100,7 @@ describe('a push', () => {
     await free()
   })
 
-  it('a push counts what is sent while it is being packed, without a guess of what it comes to', async () => {
+  it('a push counts the sent bytes while it is being packed, without a guess of the total', async () => {
     const { name, capture } = await begun()
     const packing = { percent: 0, bytes: 50, phase: 'packing, 40 %' }
     assert.equal((await agent('POST', `captures/${capture}/progress`, packing)).status, 200)
@@ -111,21 +110,21 @@ describe('a push', () => {
     const began = record.sending ?? assert.fail()
     const more = { percent: 0, bytesDone: 90, bytesTotal: 0, bytesSkipped: 0 }
     assert.deepEqual(sent(record, more, began.atMs + 10_000).progress, { ...more, bytesPerSecond: 4 })
-    // Then what was sent before counts from when it was: the rate does not leap.
+    // Bytes sent before count from their time, so that the rate does not jump.
     const then = { percent: 90, bytesDone: 90, bytesTotal: 100, bytesSkipped: 0 }
     assert.deepEqual(sent(record, then, began.atMs + 10_000).progress, { ...then, bytesPerSecond: 4, secondsLeft: 3 })
     assert.equal((await agent('POST', `captures/${capture}`, { content: digest })).status, 200)
     await free()
   })
 
-  it('a push goes on, says how far it is, and ends once', async () => {
+  it('a push shows its progress, and ends once', async () => {
     const { name, capture } = await begun()
     const progress = { percent: 62, bytes: 62, bytesTotal: 100, bytesSkipped: 12, phase: 'sending' }
     assert.equal((await agent('POST', `captures/${capture}/progress`, progress)).status, 200)
     const { body } = await service.call('GET', `${here}/pushjobs/${name}`)
     assert.deepEqual([body.status, body.phase], ['Running', 'sending'])
     assert.deepEqual(body.progress, { percent: 62, bytesDone: 62, bytesTotal: 100, bytesSkipped: 12 })
-    // Ten more in some seconds: of what was skipped nothing counts.
+    // Ten more in some seconds. Skipped bytes do not count.
     const began = job(name)?.sending ?? { atMs: 0, bytes: 0 }
     assert.equal(began.bytes, 50)
     const before = { ...job(name), sending: began, progress: body.progress } as PushJobRecord
@@ -147,7 +146,7 @@ describe('a push', () => {
     await free()
   })
 
-  it('a push says why it waits and when the registry is tried next, by the clock of the server, until it goes on or is over', async () => {
+  it('a push shows why it waits and the time of the next try, by the server’s clock, until it continues or ends', async () => {
     const { name, capture } = await begun()
     const shown = async () => (await service.call('GET', `${here}/pushjobs/${name}`)).body
     const progress = { percent: 0, bytes: 0, phase: 'packing, 100 %' }
@@ -177,7 +176,7 @@ describe('a push', () => {
     await free()
   })
 
-  it('a push is cancelled: the node hears of it, and what it says later changes nothing', async () => {
+  it('a cancelled push is sent to the node, whose later reports change nothing', async () => {
     const { name, capture } = await begun()
     await free()
     const answer = await service.call('DELETE', `${here}/pushjobs/${name}`)
@@ -191,7 +190,7 @@ describe('a push', () => {
     assert.equal(job(name)?.status, 'Cancelled')
   })
 
-  it('a push is one push, however often the same request comes', async () => {
+  it('a push is started once by repeated requests', async () => {
     const headers = { 'idempotency-key': 'one-push' }
     const answers = await Promise.all([1, 2, 3].map(() => push('ghcr.io/acme/once', 'apple', headers)))
     const names = new Set(answers.filter(({ status }) => status === 200).map(({ body }) => body.jobName))
@@ -203,14 +202,14 @@ describe('a push', () => {
 })
 
 describe('a push is refused', () => {
-  it('a push is refused: for Intel-based VMs, for ever', async () => {
+  it('a push is refused: for Intel-based VMs', async () => {
     const answer = await push('ghcr.io/acme/x', 'intel')
     assert.equal(answer.status, 422, answer.text)
     assert.match(answer.body.message, /Apple silicon/)
   })
 
-  it('a push is refused: without credentials for that registry in that namespace, with the command that adds them', async () => {
-    // None of them may be connected to, so none is looked at.
+  it('a push is refused: without credentials for the registry, with the command that adds them', async () => {
+    // Connections to these addresses are not allowed, so they are not probed.
     for (const reference of ['192.0.0.8/acme/x', '192.0.0.8:5000/acme/x', '169.254.169.254/a/b:c']) {
       const answer = await push(reference)
       assert.equal(answer.status, 409, answer.text)
@@ -219,7 +218,7 @@ describe('a push is refused', () => {
     }
   })
 
-  it('a push is refused: with the command for plain HTTP where the registry speaks nothing else', async () => {
+  it('a push is refused: with the command for plain HTTP if the registry has no TLS', async () => {
     const plain = await startBadRegistry()
     try {
       const answer = await push(`127.0.0.1:${plain.port}/acme/x`)
@@ -232,7 +231,7 @@ describe('a push is refused', () => {
     }
   })
 
-  it('a push is refused by HTTP only where that was allowed', async () => {
+  it('a push is refused over HTTP unless that is allowed', async () => {
     await addCredentials('http://registry.test:5000', { allowInsecure: true })
     assert.equal((await push('registry.test:5000/acme/x')).status, 200)
     await free()
@@ -256,14 +255,14 @@ describe('a push is refused', () => {
       assert.equal(service.services.collections.pushJobs.list('svc-default').length, before)
     })
 
-  it('a push is refused of what is not there', async () => {
+  it('a push is refused for an unknown VM', async () => {
     assert.equal((await push('ghcr.io/a/b', 'nobody')).status, 404)
     assert.equal((await push(7)).status, 400)
   })
 })
 
-describe('jobs that nobody finishes', () => {
-  it('jobs that nobody finishes fail when a server died before it told the VM', async () => {
+describe('abandoned jobs', () => {
+  it('abandoned jobs fail when a server died before it wrote the VM’s record', async () => {
     const { name, capture } = await begun()
     await free()
     const entry = service.services.collections.vms.get('svc-default', 'apple')
@@ -276,7 +275,7 @@ describe('jobs that nobody finishes', () => {
     assert.match(job(name)?.errorMessage ?? '', /interrupted/)
   })
 
-  it('jobs that nobody finishes fail when their VM is removed by force', async () => {
+  it('abandoned jobs fail when their VM is removed by force', async () => {
     await post('vms', { name: 'doomed', image: 'sonoma', cpu: 1 })
     const { jobName } = (await push('ghcr.io/acme/doomed', 'doomed')).body
     await service.call('DELETE', `${here}/vms/doomed?force=true`)
@@ -284,7 +283,7 @@ describe('jobs that nobody finishes', () => {
     assert.match(job(jobName)?.errorMessage ?? '', /VM doomed was removed/)
   })
 
-  it('jobs that nobody finishes are readable for an hour after their end, and gone soon after', async () => {
+  it('abandoned jobs are kept for an hour after their end, and then removed', async () => {
     const { name, capture } = await begun()
     await agent('POST', `captures/${capture}`, { content: digest })
     await free()

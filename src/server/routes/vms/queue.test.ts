@@ -1,5 +1,5 @@
-// The queue through the API, with the real scheduler: whose VM gets the room that ends, what a large one gets after a minute,
-// and what people see of it.
+// The queue through the API, with the real scheduler: which VM gets free capacity, when a node is reserved for a large VM, and
+// what users see.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { type Answer, startService, type TestService } from '../../../../test/support/rigs/service.ts'
@@ -42,7 +42,7 @@ const queue = async () => (await service.call('GET', `${inDefault}/queue`)).body
 const names = async (): Promise<string[]> => (await queue()).map(({ name }: { name: string }) => name)
 
 describe('the queue of a namespace', () => {
-  it('the queue of a namespace gives what ends to the owner with the lowest share, then by priority and age', async () => {
+  it('the queue of a namespace gives capacity to the owner with the lowest share, then by priority and age', async () => {
     await startNode(service)
     for (const name of ['a', 'b']) assert.equal((await deploy(name, {}, 'admin', '')).status, 201)
     await deploy('c', {}, 'admin')
@@ -66,7 +66,7 @@ describe('the queue of a namespace', () => {
     assert.deepEqual(await queue(), [])
   })
 
-  it('the queue of a namespace tells how long to wait, by how often VMs ended', async () => {
+  it('the queue of a namespace estimates the wait from how often VMs ended', async () => {
     await startNode(service)
     for (let count = 0; count < 4; count++) {
       await deploy('short', { cpu: 8 }, 'admin', '')
@@ -94,7 +94,7 @@ describe('the queue of a namespace', () => {
     )
     assert.equal(onLarge.length, 2)
     await remove(onLarge[0] ?? '')
-    // A small one that came later takes what it could have had a part of.
+    // A later small VM would take capacity that the large one needs.
     service.clock.nowMs += 1_000
     await deploy('d', {}, 'admin', '')
     service.clock.nowMs += 61_000
@@ -108,7 +108,7 @@ describe('the queue of a namespace', () => {
     assert.equal(service.services.collections.vms.get('svc-default', 'large')?.value.place?.node, 'node-1')
   })
 
-  it('the queue of a namespace is seen by its developers, and by nobody else', async () => {
+  it('the queue of a namespace is visible only to its developers', async () => {
     assert.equal((await service.call('GET', `${inDefault}/queue`, { token: service.devToken })).status, 200)
     assert.equal(
       (await service.call('GET', '/api/v1/namespaces/svc-other/queue', { token: service.devToken })).status,

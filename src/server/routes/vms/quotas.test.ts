@@ -1,4 +1,4 @@
-// Quotas through the API, on a node that only says what it was told: limits, waiting, refusing, and what is given back.
+// Quotas through the API, with a simulated node: limits, waiting, refusals, and releases.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { type Answer, type CallOptions, startService, type TestService } from '../../../../test/support/rigs/service.ts'
@@ -39,7 +39,7 @@ const reasonOf = (record: ReturnType<typeof vm>): string | undefined =>
   record?.conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')?.reason
 
 describe('the quota of a namespace', () => {
-  it('the quota of a namespace that has none shows no limits, what is in use, and writes nothing', async () => {
+  it('the quota of a namespace without one shows no limits and the use, and writes nothing', async () => {
     assert.equal((await deploy('one')).status, 201)
     const { status, body } = await get()
     assert.equal(status, 200)
@@ -48,7 +48,7 @@ describe('the quota of a namespace', () => {
     assert.equal(service.services.collections.quotas.list().length, 0)
   })
 
-  it('the quota of a namespace keeps a VM waiting with the reason, until another one ends', async () => {
+  it('the quota of a namespace lets a VM wait, with the reason, until another one ends', async () => {
     await deploy('one')
     assert.deepEqual((await set({ vms: 1, cpu: 4 })).body.limits, { vms: 1, cpu: 4 })
     assert.equal((await deploy('two', '?wait=false')).status, 202)
@@ -62,7 +62,7 @@ describe('the quota of a namespace', () => {
     assert.deepEqual(used(), {})
   })
 
-  it('the quota of a namespace that is raised or removed lets those who wait run', async () => {
+  it('the quota of a namespace that is raised or removed lets waiting VMs run', async () => {
     await set({ vms: 0 })
     await deploy('one', '?wait=false')
     await until('one', (record) => reasonOf(record) === 'OverQuota')
@@ -75,7 +75,7 @@ describe('the quota of a namespace', () => {
     assert.equal(service.services.collections.quotas.list().length, 0)
   })
 
-  it('the quota of a namespace is what a VM that it kept waiting for too long is told to look at', async () => {
+  it('the quota of a namespace is in the hint when a deployment times out because of it', async () => {
     await set({ vms: 0 })
     const body = { image: 'intel', cpu: 1, name: 'one', timeout: 0.03 }
     const late = await service.call('POST', `${inDefault}/vms`, { body })
@@ -87,7 +87,7 @@ describe('the quota of a namespace', () => {
     assert.match(refused.body.hint, /deploy without --on-quota refuse \(onQuota=refuse\) to wait/)
   })
 
-  it('the quota of a namespace refuses at once whoever does not wait, and leaves nothing of them', async () => {
+  it('the quota of a namespace refuses a request that does not wait, which leaves nothing behind', async () => {
     await set({ cpu: 1 })
     assert.equal((await deploy('one', '?onQuota=refuse')).status, 201)
     const { status, body } = await deploy('two', '?onQuota=refuse')
@@ -101,7 +101,7 @@ describe('the quota of a namespace', () => {
     assert.equal((await deploy('x', '?onQuota=later')).status, 400)
   })
 
-  it('the quota of a namespace below what is in use is refused, and nothing changes', async () => {
+  it('the quota of a namespace cannot be set below the use', async () => {
     await deploy('one')
     await deploy('two')
     await set({ vms: 4 })
@@ -118,7 +118,7 @@ describe('the quota of a namespace', () => {
     assert.deepEqual([(await get()).body.limits, used()], [{ vms: 4 }, before])
   })
 
-  it('the quota of a namespace is set by administrators, and seen by its developers', async () => {
+  it('the quota of a namespace is set by administrators, and visible to its developers', async () => {
     const token = service.devToken
     assert.equal((await set({ vms: 4 }, { token })).status, 403)
     assert.equal((await service.call('GET', `${inDefault}/quota`, { token })).status, 200)
@@ -135,13 +135,13 @@ describe('the quota of a namespace', () => {
     assert.equal(service.services.collections.quotas.list().length, 0)
   })
 
-  it('the quota of a namespace weighs owners, and forgets a weight of 1', async () => {
+  it('the quota of a namespace has weights of owners, and removes a weight of 1', async () => {
     assert.deepEqual((await set({ weights: { 'ada@example.com': 3 } })).body.owners[0].weight, 3)
     assert.deepEqual((await set({ weights: { 'ada@example.com': 1 } })).body.owners, [])
     assert.equal(service.services.collections.quotas.list().length, 0)
   })
 
-  it('the quota of a namespace is swept twice before a uid without a VM is dropped, and counts what it missed', async () => {
+  it('the quota of a namespace drops a uid without a VM at the second sweep, and adds missing VMs', async () => {
     await deploy('one')
     await set({ vms: 4 })
     const { collections } = service.services
@@ -156,14 +156,14 @@ describe('the quota of a namespace', () => {
     assert.deepEqual(used(), { [uid]: [1, 1_638, 0] })
   })
 
-  it('the quota of a namespace goes with it', async () => {
+  it('the quota of a namespace is deleted with it', async () => {
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-short' } })
     await service.call('PUT', '/api/v1/namespaces/svc-short/quota', { body: { vms: 1 } })
     await service.call('DELETE', '/api/v1/namespaces/svc-short')
     assert.equal(service.services.collections.quotas.list().length, 0)
   })
 
-  it('the quota of a namespace that goes while it is set is not left to the next one of its name', async (t) => {
+  it('the quota of a namespace that is deleted concurrently does not remain for a new one of the same name', async (t) => {
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-short' } })
     const { store, collections } = service.services
     const create = store.create.bind(store)

@@ -1,4 +1,4 @@
-// Runner pools over HTTP: their secrets are there when they are, and change only with them.
+// Runner pools over HTTP: a pool always has its secrets, which change only with it.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, it } from 'node:test'
 import { startService, type TestService } from '../../../../test/support/rigs/service.ts'
@@ -26,7 +26,7 @@ function credential(): unknown {
   return entry && service.services.secrets.open(entry.key, entry.value)
 }
 
-it('a runner pool whose write was not answered for has its credentials when it comes after all', async (t) => {
+it('a runner pool whose write had an unknown result has its credentials if it exists', async (t) => {
   const { store, collections } = service.services
   const make = store.create.bind(store)
   const late = Promise.withResolvers<void>()
@@ -42,7 +42,7 @@ it('a runner pool whose write was not answered for has its credentials when it c
   assert.ok(credential())
 })
 
-it('a change of a runner pool that is refused leaves it its credentials', async () => {
+it('a refused change of a runner pool keeps its credentials', async () => {
   assert.equal((await create()).status, 201)
   const before = credential()
   assert.ok(before)

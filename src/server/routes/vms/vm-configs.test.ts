@@ -1,4 +1,4 @@
-// VM configurations over HTTP: replaced as a whole, by whom it may be, and only with values that a VM can have.
+// VM configurations over HTTP: updates replace all values, require permission, and are validated.
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import { startService, type TestService } from '../../../../test/support/rigs/service.ts'
@@ -14,7 +14,7 @@ before(async () => {
 })
 after(() => service[Symbol.asyncDispose]())
 
-it('an update of a VM configuration replaces its values, and keeps owner and time of creation', async () => {
+it('an update of a VM configuration replaces its values, and keeps its owner and creation time', async () => {
   const body = { name: 'build', image: 'intel', cpu: 6, memory: 8, tag: 'ios', tagRequired: true }
   const made = (await service.call('POST', configs, { body })).body
   const answer = await service.call('PUT', `${configs}/build`, { body: { image: 'sonoma', cpu: 4 } })
@@ -40,7 +40,7 @@ for (const [what, [status, name, body]] of Object.entries(refused))
     assert.deepEqual((await service.call('GET', `${configs}/kept`)).body, before)
   })
 
-it('a VM configuration that somebody changes while it is deleted is gone all the same', async (t) => {
+it('a VM configuration that changes while it is being deleted is deleted', async (t) => {
   await service.call('POST', configs, { body: { name: 'short', image: 'intel', cpu: 6 } })
   const { store, collections } = service.services
   const remove = store.delete.bind(store)

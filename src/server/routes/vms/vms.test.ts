@@ -1,4 +1,4 @@
-// VMs through the API, on a node that only says what it was told: deployment, placement, power, resize, the end.
+// VMs through the API, with a simulated node: deployment, placement, power, resize, deletion.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { type Answer, type CallOptions, startService, type TestService } from '../../../../test/support/rigs/service.ts'
@@ -43,7 +43,7 @@ const record = (name: string) => service.services.collections.vms.get('svc-defau
 const uses = (node: string) =>
   [...service.services.collections.nodeVms.on(node)].flatMap(({ value }) => nodeUseOf(value) ?? [])
 
-/** Until a record says so; the wait of the server itself is what is tested elsewhere. */
+/** Waits until the record meets a condition. */
 const seen = (name: string, test: (vm: NonNullable<ReturnType<typeof record>> | undefined) => boolean) =>
   service.services.waits.until(
     service.services.collections.vms.key('svc-default', name),
@@ -51,7 +51,7 @@ const seen = (name: string, test: (vm: NonNullable<ReturnType<typeof record>> | 
     { ms: 120_000 },
   )
 
-/** It fits nowhere, and says why. */
+/** Deploys a VM that fits nowhere, and checks the reason. */
 async function waits(body: object, reason: RegExp): Promise<void> {
   const { name } = (await deploy(body, {}, '?wait=false')).body
   await seen(name, (vm) => reason.test(vm?.conditions[0]?.message ?? ''))
@@ -59,7 +59,7 @@ async function waits(body: object, reason: RegExp): Promise<void> {
 }
 
 describe('deploying a VM', () => {
-  it('deploying a VM answers when it runs, with everything that a client needs', async () => {
+  it('deploying a VM returns when it runs, with all fields for clients', async () => {
     await node()
     const { status, body } = await deploy({ name: 'demo' })
     assert.equal(status, 201)
@@ -75,13 +75,13 @@ describe('deploying a VM', () => {
     assert.deepEqual((await get('vms')).body.items, [body])
   })
 
-  it('deploying a VM makes names: vm-<5>, or from a prefix', async () => {
+  it('deploying a VM generates names: vm-<5>, or from a prefix', async () => {
     await node()
     assert.match((await deploy({ cpu: 1 })).body.name, /^vm-[a-z0-9]{5}$/)
     assert.match((await deploy({ cpu: 1, name: 'ci', shouldGenerateName: true })).body.name, /^ci-[a-z0-9]{5}$/)
   })
 
-  it('deploying a VM gives the same answer to the same request, and finds its VM again when the answer was lost', async () => {
+  it('deploying a VM returns the same response to a repeated request, also if the first was lost', async () => {
     await node()
     const headers = { 'idempotency-key': 'once' }
     const first = await deploy({ cpu: 1 }, { headers })
@@ -95,7 +95,7 @@ describe('deploying a VM', () => {
     assert.equal(events.length, 1)
   })
 
-  it('deploying a VM refuses a name that is taken, and every field that can never be right, all at once', async () => {
+  it('deploying a VM refuses a name that is taken, and all invalid fields together', async () => {
     await node()
     await deploy({ name: 'demo', cpu: 1 })
     assert.equal((await deploy({ name: 'demo' })).status, 409)
@@ -124,7 +124,7 @@ describe('deploying a VM', () => {
     assert.deepEqual([mixed.status, named.toSorted()], [400, all])
   })
 
-  it('deploying a VM refuses labels by which svc3 knows its own, such as those of a runner pool', async () => {
+  it('deploying a VM refuses labels that svc3 sets itself, such as those of a runner pool', async () => {
     const { status, body } = await deploy(
       { name: 'demo', labels: { 'svc3/runner-pool': 'ci', team: 'ios' } },
       {},
@@ -135,7 +135,7 @@ describe('deploying a VM', () => {
     assert.deepEqual(body.details.causes, [{ field: 'labels', reason: 'FieldValueInvalid', message }])
   })
 
-  it('deploying a VM refuses an image, a configuration, a node or an ISO that is not there, and a deployment of nothing', async () => {
+  it('deploying a VM refuses an unknown image, configuration, node or ISO, and a deployment without an image', async () => {
     assert.equal((await deploy({ node: 'nothing' })).status, 404)
     assert.equal((await deploy({ image: 'nothing' })).status, 404)
     assert.equal((await deploy({ vmConfig: 'nothing' })).status, 404)
@@ -143,7 +143,7 @@ describe('deploying a VM', () => {
     assert.equal((await service.call('POST', `${inDefault}/vms`, { body: {} })).status, 400)
   })
 
-  it('deploying a VM takes what Jenkins always sends as not set, with a configuration and for arm64', async () => {
+  it('deploying a VM ignores default values that Jenkins always sends', async () => {
     await node({ name: 'arm', report: { architecture: 'arm64' } })
     const config = { name: 'conf', image: 'silicon', cpu: 2, memory: 4 }
     assert.equal((await service.call('POST', `${inDefault}/vmconfigs`, { body: config })).status, 201)
@@ -151,7 +151,7 @@ describe('deploying a VM', () => {
     const { status, body } = await deploy(jenkins)
     assert.deepEqual([status, body.cpu, body.memory, body.architecture], [201, 2, '4.00Gi', 'arm64'])
     assert.equal((await deploy({ vmConfig: 'conf', image: '', cpu: 1 })).body.cpu, 1)
-    // Made where Jenkins makes them, and used elsewhere.
+    // Jenkins creates configurations in the default namespace.
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ci' } })
     const elsewhere = '/api/v1/namespaces/svc-ci'
     const other = await service.call('POST', `${elsewhere}/vms?wait=false`, { body: { vmConfig: 'conf' } })
@@ -188,14 +188,14 @@ describe('deploying a VM', () => {
     assert.equal(service.services.collections.vmSecrets.list().length, 0)
   })
 
-  it('deploying a VM judges a long first-boot script at once, and takes null for a field left out', async () => {
+  it('deploying a VM validates a long first-boot script quickly, and treats null as a missing field', async () => {
     await node()
-    // A rule that tries every beginning of it would take many minutes.
+    // A regular expression with backtracking would take minutes.
     assert.equal((await deploy({ userdata: `${' '.repeat(349_000)}!` })).status, 422)
     assert.equal((await deploy({ vmConfig: null, tag: null, memory: null, userdata: ' aGk=\n' })).status, 201)
   })
 
-  it('deploying a VM is not undone by its own repetition when the VM was stopped since', async () => {
+  it('deploying a VM again with the same key keeps the VM, even if it was stopped since', async () => {
     await node()
     const headers = { 'idempotency-key': 'once' }
     await deploy({ name: 'demo', timeout: 2 }, { headers })
@@ -206,20 +206,20 @@ describe('deploying a VM', () => {
     assert.deepEqual([status, body.powerState], [201, 'stopped'])
   })
 
-  it('deploying a VM answers when its node is done with it: what is requested next is not refused as busy', async () => {
+  it('deploying a VM returns when its node has finished, so that the next action is not refused as busy', async () => {
     const there = await node({ react: () => undefined })
     const deploying = deploy({ name: 'demo' })
     await seen('demo', (vm) => vm?.place !== undefined)
     const { uid = '' } = record('demo') ?? {}
     const demo = { uid, name: 'demo', namespace: 'svc-default' }
-    // A new agent finds the VM of one that was killed, and says how it is before it was told what it should be.
+    // A restarted agent reports a VM that it finds before it has received the desired state.
     await there.say(demo, { generation: 0, power: 'running' })
     assert.equal((await exec('demo', 'stop')).status, 409)
     assert.equal(await Promise.race([deploying, new Promise((resolve) => setImmediate(resolve, 'waits'))]), 'waits')
     await there.say(demo, { generation: 1, power: 'running' })
     const { status, body } = await deploying
     assert.deepEqual([status, body.powerState, body.operation], [201, 'running', undefined])
-    // The next one is told that it was done.
+    // The desired state says that this generation is fulfilled.
     there.disconnect()
     there.connect()
     await eventually(() => {
@@ -229,14 +229,14 @@ describe('deploying a VM', () => {
     })
   })
 
-  it('deploying a VM that failed is not started without room for it', async () => {
+  it('deploying a VM that failed cannot be followed by a start without capacity', async () => {
     await node({ react: ({ generation }) => ({ generation, power: 'failed', problem: 'no disk' }) })
     await deploy({ name: 'demo' }, {}, '?wait=false')
     await seen('demo', (vm) => vm?.observed.power === 'failed')
     for (const command of ['start', 'revert']) assert.equal((await exec('demo', command)).status, 409)
   })
 
-  it('deploying a VM leaves nothing behind when it fails, and says why', async () => {
+  it('deploying a VM that fails leaves nothing behind, and returns the reason', async () => {
     const fail = (vm: DesiredVm) =>
       vm.power === 'deleted'
         ? { generation: vm.generation, power: 'removed' as const }
@@ -250,7 +250,7 @@ describe('deploying a VM', () => {
     assert.equal(service.services.collections.vmSecrets.list().length, 0)
   })
 
-  it('deploying a VM shows a failed one that nobody waited for, which has nothing of the node', async () => {
+  it('deploying a VM without waiting shows a failed VM, which uses no capacity', async () => {
     await node({ react: ({ generation }) => ({ generation, power: 'failed', problem: 'no disk' }) })
     assert.equal((await deploy({ name: 'demo' }, {}, '?wait=false')).status, 202)
     await seen('demo', (vm) => vm?.observed.power === 'failed')
@@ -261,7 +261,7 @@ describe('deploying a VM', () => {
     assert.equal((await get('vms/demo')).status, 404)
   })
 
-  it('deploying a VM answers 504 with the reasons by cause when its time is over, and leaves nothing', async () => {
+  it('deploying a VM returns 504 with the reasons after its timeout, and leaves nothing behind', async () => {
     await node({ report: { cpu: 4 } })
     await node({ name: 'arm', report: { architecture: 'arm64' } })
     await deploy({ name: 'first', cpu: 2 })
@@ -275,13 +275,13 @@ describe('deploying a VM', () => {
     assert.equal((await get('vms')).body.items.length, 1)
   })
 
-  it('deploying a VM in a namespace without nodes says how to give it one, when its time is over', async () => {
+  it('deploying a VM in a namespace without nodes returns a hint after its timeout', async () => {
     const { status, body } = await deploy({ name: 'demo', timeout: 0.03 })
     assert.equal(status, 504)
     assert.match(body.hint, /Run svc3 node namespace NODE svc-default to give svc-default a node/)
   })
 
-  it('deploying a VM that no node could hold even when empty is refused at once, and leaves nothing', async () => {
+  it('deploying a VM that is too large for every node is refused immediately', async () => {
     await node({ report: { cpu: 2 } })
     await service.call('POST', `${inDefault}/nodes/node-1/cordon`)
     const refused = async (fields: object, message: string) => {
@@ -298,11 +298,11 @@ describe('deploying a VM', () => {
     await refused({ image: 'silicon' }, 'Node node-1 is amd64; the image is arm64')
     assert.equal((await get('vms')).body.items.length, 0)
     assert.equal(service.services.collections.vmSecrets.list().length, 0)
-    // What fits later waits.
+    // A VM that may fit later waits.
     assert.equal((await deploy({ cpu: 2 }, {}, '?wait=false')).status, 202)
   })
 
-  it('deploying a VM is ended by the controller when the server that waited is gone', async () => {
+  it('deploying a VM is ended by the controller if the waiting server has died', async () => {
     await deploy({ name: 'demo', timeout: 1 }, {}, '?wait=false')
     const { vms } = service.services.collections
     const entry = vms.get('svc-default', 'demo')
@@ -313,7 +313,7 @@ describe('deploying a VM', () => {
     await loop.stop()
   })
 
-  it('deploying a VM ends a VM whose ttl is over, and lets it be extended', async () => {
+  it('deploying a VM with a TTL: it is deleted after that, and can be extended', async () => {
     await node()
     const { body } = await deploy({ name: 'demo', ttl: '20m' })
     assert.equal(body.expiresAt, '2026-11-15T09:20:00Z')
@@ -326,7 +326,7 @@ describe('deploying a VM', () => {
     assert.deepEqual(uses('node-1'), [])
   })
 
-  it('deploying a VM keeps one whose ttl is extended in the moment in which it ends', async (t) => {
+  it('deploying a VM with a TTL that is extended concurrently keeps the VM', async (t) => {
     await node()
     await deploy({ name: 'demo', ttl: '20m' })
     const { store, collections } = service.services
@@ -348,7 +348,7 @@ describe('deploying a VM', () => {
     assert.deepEqual([record('demo')?.expiresAt, record('demo')?.desired.power], [expiresAt, 'running'])
   })
 
-  it('deploying a VM whose write was not answered for leaves it its metadata, in case it is there', async (t) => {
+  it('deploying a VM whose write had an unknown result keeps its metadata', async (t) => {
     const { store, collections } = service.services
     const create = store.create.bind(store)
     t.mock.method(store, 'create', async (...args: Parameters<typeof create>) => {
@@ -362,7 +362,7 @@ describe('deploying a VM', () => {
     assert.ok(collections.vmSecrets.get('', record('demo')?.uid ?? ''))
   })
 
-  it('deploying a VM into a namespace that ends between the look and the write makes none, not for a moment', async (t) => {
+  it('deploying a VM into a namespace that is deleted concurrently creates none', async (t) => {
     const { store, collections } = service.services
     const create = store.create.bind(store)
     const namespaceBecomes = (change: object) => async (): Promise<unknown> => {
@@ -388,7 +388,7 @@ describe('deploying a VM', () => {
     assert.deepEqual(made, [collections.vms.key('svc-default', 'changed')])
   })
 
-  it('deploying a VM whose image changes between the look and the write makes it from what the image is then, or not at all', async (t) => {
+  it('deploying a VM whose image changes concurrently uses the new content, or fails', async (t) => {
     const { store, collections } = service.services
     const create = store.create.bind(store)
     const meanwhile: (() => Promise<unknown>)[] = []
@@ -421,7 +421,7 @@ describe('deploying a VM', () => {
     assert.equal(collections.vmSecrets.list().length, 1)
   })
 
-  it('deploying a VM refuses a namespace that is kept for other workloads', async () => {
+  it('deploying a VM refuses a namespace that is reserved for other workloads', async () => {
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-pods', enableCustomPods: true } })
     const { status, body } = await service.call('POST', '/api/v1/namespaces/svc-pods/vms', { body: { image: 'intel' } })
     assert.equal(status, 422, body.message)
@@ -429,7 +429,7 @@ describe('deploying a VM', () => {
 })
 
 describe('placement', () => {
-  it('placement never gives the last cores to two, however many come at once', async () => {
+  it('placement never assigns cores twice to concurrent deployments', async () => {
     await node({ report: { cpu: 8 } })
     await Promise.all(Array.from({ length: 6 }, () => deploy({ cpu: 3 }, {}, '?wait=false')))
     const isSettled = (vm: { status: string; errorMessage?: string; conditions: { message: string }[] }) =>
@@ -445,7 +445,7 @@ describe('placement', () => {
     assert.equal(new Set(ports).size, ports.length)
   })
 
-  it('placement shows a pending VM with its reasons, and places it as soon as something changes', async () => {
+  it('placement shows the reasons of a pending VM, and places it as soon as possible', async () => {
     const { status, body } = await deploy({ name: 'demo' }, {}, '?wait=false')
     assert.deepEqual([status, body.status, body.powerState], [202, 'Pending', 'pending'])
     await seen('demo', (vm) => vm?.conditions[0]?.message === 'No nodes in svc-default')
@@ -456,7 +456,7 @@ describe('placement', () => {
     await seen('demo', (vm) => vm?.observed.power === 'running')
   })
 
-  it('placement gives nothing to a node without a stream, or cordoned, or in another namespace', async () => {
+  it('placement uses no node that is disconnected, cordoned, or in another namespace', async () => {
     const first = await node()
     first.disconnect()
     await waits({}, /Node node-1 is not connected/)
@@ -467,7 +467,7 @@ describe('placement', () => {
     assert.equal((await deploy({})).status, 201)
   })
 
-  it('placement keeps ports apart on nodes that share an address, and off those that are busy', async () => {
+  it('placement assigns different ports on nodes with the same address, and no busy ports', async () => {
     await node({ name: 'a', report: { cpu: 3, busyPorts: [8822, 5999] } })
     await node({ name: 'b', report: { cpu: 3 } })
     const [one, two] = [await deploy({}), await deploy({})]
@@ -475,7 +475,7 @@ describe('placement', () => {
     assert.deepEqual(ports.toSorted(), [5900, 5901, 6000, 6001, 8823, 8824].toSorted())
   })
 
-  it('placement gives another port when one is taken, and another node when it was reserved', async () => {
+  it('placement chooses another port if one is taken, and another node if it was reserved', async () => {
     const taking = (port: number) => {
       const busy = new Set([port])
       return (vm: DesiredVm) => {
@@ -496,7 +496,7 @@ describe('placement', () => {
     assert.notEqual((await reserved).body.node, 'c')
   })
 
-  it('placement prefers a tag, requires it where asked, and packs where asked', async () => {
+  it('placement prefers or requires a tag, and packs VMs on request', async () => {
     await node({ name: 'a' })
     await node({ name: 'b' })
     await service.call('POST', `${inDefault}/nodes/b/tag`, { body: { tag: 'fast' } })
@@ -508,7 +508,7 @@ describe('placement', () => {
     await waits({ cpu: 1, tag: 'fast', tagRequired: true }, /No node with tag fast is available: node b is cordoned/)
   })
 
-  it('placement keeps to the limit that a driver reports', async () => {
+  it('placement respects the limit of a driver', async () => {
     await node({ report: { maxVms: 1 } })
     await deploy({ cpu: 1 })
     await waits({ cpu: 1 }, /Node node-1 is at its limit of 1 VM/)
@@ -516,7 +516,7 @@ describe('placement', () => {
 })
 
 describe('power operations', () => {
-  it('power operations walk the table of docs/spec.md R30, and the VM lists as Running throughout', async () => {
+  it('power operations follow the table of docs/spec.md R30, and the VM lists as Running throughout', async () => {
     await node()
     await deploy({ name: 'demo' })
     const steps = [
@@ -534,7 +534,7 @@ describe('power operations', () => {
     assert.equal(record('demo')?.desired.diskGeneration, 2)
   })
 
-  it('power operations and a resize that are repeated with their key after the answer was lost are one event', async () => {
+  it('power operations and a resize that are repeated with their key cause one event', async () => {
     await node()
     await deploy({ name: 'demo' })
     const events = async (reason: string): Promise<number> =>
@@ -548,10 +548,10 @@ describe('power operations', () => {
       const headers = { 'idempotency-key': reason }
       const send = () => service.call('POST', `${inDefault}/vms/demo/${path}`, { body, headers })
       assert.equal((await send()).status, 200)
-      // As it is when the server was killed after the event and before the answer.
+      // The state after a crash between the event and the response.
       for (const entry of answers.list()) await answers.delete(entry)
       assert.deepEqual([(await send()).status, await events(reason)], [200, 1])
-      // And before the event.
+      // The state after a crash before the event.
       for (const entry of answers.list()) await answers.delete(entry)
       const { events: all } = service.services.collections
       for (const entry of all.list('svc-default')) if (entry.value.reason === reason) await all.delete(entry)
@@ -570,7 +570,7 @@ describe('power operations', () => {
     }
   })
 
-  it('power operations refuse a second one while the first is under way, and a VM whose deployment is', async () => {
+  it('power operations are refused during another one, and during the deployment', async () => {
     let isMute = false
     const there = await node({
       react: (vm) =>
@@ -589,7 +589,7 @@ describe('power operations', () => {
     assert.equal((await exec('slow', 'stop')).status, 409)
   })
 
-  it('power operations tell what went wrong on the node', async () => {
+  it('power operations return the error of the node', async () => {
     await node({
       react: ({ generation, power }) =>
         power === 'stopped'
@@ -604,7 +604,7 @@ describe('power operations', () => {
 })
 
 describe('resizing', () => {
-  it('resizing grows, and refuses what is not more, no whole number, or more than the node can hold', async () => {
+  it('resizing grows the disk, and refuses sizes that are not larger, not whole numbers, or too large for the node', async () => {
     const there = await node({ report: { diskFreeGb: 50 } })
     await deploy({ name: 'demo' })
     assert.equal((await resize('demo', { size: 1 })).status, 422)
@@ -629,7 +629,7 @@ describe('resizing', () => {
     assert.equal(service.services.growth.size, 0)
   })
 
-  it('resizing says without credentials how to go on by hand, and refuses them for Apple silicon', async () => {
+  it('resizing without credentials returns instructions, and credentials are refused for Apple silicon', async () => {
     await node()
     await node({ name: 'arm', report: { architecture: 'arm64' } })
     await deploy({ name: 'demo' })
@@ -641,8 +641,8 @@ describe('resizing', () => {
   })
 })
 
-describe('the end of a VM', () => {
-  it('the end of a VM frees everything, in any phase', async () => {
+describe('deleting a VM', () => {
+  it('deleting a VM frees everything, in any phase', async () => {
     await deploy({ name: 'pending' }, {}, '?wait=false')
     assert.equal((await service.call('DELETE', `${inDefault}/vms/pending`)).status, 200)
     await node()
@@ -656,7 +656,7 @@ describe('the end of a VM', () => {
     assert.equal((await service.call('DELETE', `${inDefault}/vms/demo`)).status, 404)
   })
 
-  it('the end of a VM is for its owner and administrators, also by a short time to live', async () => {
+  it('deleting a VM requires its owner or an administrator, also by a short TTL', async () => {
     await node()
     await deploy({ name: 'demo' })
     const { devToken: token } = service
@@ -674,7 +674,7 @@ describe('the end of a VM', () => {
     assert.equal((await service.call('DELETE', `${inDefault}/vms/mine`, { token })).status, 200)
   })
 
-  it('the end of a VM is not put off by extending it while it is deleted', async () => {
+  it('deleting a VM is not delayed by extending it', async () => {
     await node({ react: ({ generation, power }) => (power === 'deleted' ? undefined : { generation, power }) })
     await deploy({ name: 'demo', ttl: '20m' })
     const { vms } = service.services.collections
@@ -686,7 +686,7 @@ describe('the end of a VM', () => {
     assert.deepEqual([answer.status, record('demo')?.expiresAt], [404, '2026-11-15T09:20:00Z'], answer.text)
   })
 
-  it('the end of a VM can be forced when the node is gone, which removes it when it is back', async () => {
+  it('deleting a VM can be forced if the node is lost, which deletes it when it returns', async () => {
     const there = await node()
     const { body } = await deploy({ name: 'demo' })
     there.disconnect()
@@ -696,7 +696,7 @@ describe('the end of a VM', () => {
     assert.deepEqual(answer.unknown, [body.uid])
   })
 
-  it('the end of a VM is an event once it is certain, also when its node does not answer in time', async () => {
+  it('deleting a VM causes an event once it is certain, also if its node does not respond in time', async () => {
     const { collections } = service.services
     const silent: NodeOptions['react'] = ({ power, generation }) =>
       power === 'running' ? { power, generation } : undefined
@@ -712,7 +712,7 @@ describe('the end of a VM', () => {
     assert.deepEqual(uses('silent'), [])
   })
 
-  it('the end of a VM while it is deployed ends the deployment', async () => {
+  it('deleting a VM ends its deployment', async () => {
     await node({
       react: (vm) => (vm.power === 'deleted' ? { generation: vm.generation, power: 'removed' } : undefined),
     })
@@ -724,7 +724,7 @@ describe('the end of a VM', () => {
     assert.match(body.message, /deleted/)
   })
 
-  it('the end of a VM is in the way of its namespace’s', async () => {
+  it('deleting a namespace is refused until its VM is deleted', async () => {
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
     await node({ namespace: 'svc-ios' })
     const first = await service.call('DELETE', '/api/v1/namespaces/svc-ios')
@@ -736,7 +736,7 @@ describe('the end of a VM', () => {
 })
 
 describe('nodes', () => {
-  it('nodes keep a VM whose secret does not open, and can still be told to delete it', async () => {
+  it('nodes keep a VM whose secret cannot be decrypted, and can still delete it', async () => {
     const there = await node()
     const { body } = await deploy({ name: 'demo', metadata: { a: 1 } })
     const { vmSecrets } = service.services.collections
@@ -757,7 +757,7 @@ describe('nodes', () => {
     await assert.rejects(node({ name: 'node-2', report: { ip: '300.1.1.1' } }), /ip/)
   })
 
-  it('nodes are named by images that are in use, whatever was cached', async () => {
+  it('nodes show the images that are in use', async () => {
     await node()
     const { headers } = await get('images/intel')
     await deploy({ name: 'demo' })
@@ -766,7 +766,7 @@ describe('nodes', () => {
     assert.deepEqual([later.status, later.body.usedBy], [200, ['svc-default/demo']])
   })
 
-  it('nodes are moved, drained and removed only without VMs', async () => {
+  it('nodes can be moved and removed only without VMs', async () => {
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
     await node()
     await deploy({ name: 'demo' })
@@ -782,7 +782,7 @@ describe('nodes', () => {
     assert.equal((await service.call('DELETE', '/api/v1/namespaces/svc-ios/nodes/node-1')).status, 200)
   })
 
-  it('nodes that do not answer are NOT READY, and what their VMs are is unknown until they are back', async () => {
+  it('nodes that do not respond are NOT READY, and the state of their VMs is unknown until they return', async () => {
     const there = await node()
     const { body: vm } = await deploy({ name: 'demo' })
     there.disconnect()
@@ -803,7 +803,7 @@ describe('nodes', () => {
     assert.equal((await get('vms/demo')).body.powerState, 'running')
   })
 
-  it('nodes touch only their own records', async () => {
+  it('nodes can change only their own records', async () => {
     const [one, two] = [await node({ name: 'one' }), await node({ name: 'two' })]
     const { body: vm } = await deploy({ name: 'demo', node: 'one' })
     const answer = (await two.say(vm, { generation: 9, power: 'failed', problem: 'lies' })) as { unknown: string[] }
