@@ -1,5 +1,5 @@
-// Push and pull: one copy between two targets. Blobs go several at once, those that are there are skipped, and the
-// manifest comes last, so that nothing is visible before all of it is there. Can be done again at any time: it goes on.
+// Push and pull: copies an image between two targets. Existing blobs are skipped and the manifest comes last, so that
+// an incomplete image is never visible. A repeated copy resumes.
 import { setMaxListeners } from 'node:events'
 import { failpoint } from '../platform/failpoint.ts'
 import { eachAtOnce } from '../platform/parallel.ts'
@@ -15,34 +15,34 @@ interface From {
 
 interface To {
   readonly target: Destination
-  /** Without one, a registry keeps it by its digest alone. */
+  /** Without it, a registry stores the image by its digest only. */
   readonly reference?: string | undefined
 }
 
 interface CopyProgress {
   readonly bytesTotal: number
-  /** What is there now, whether it was sent or was there before. */
+  /** Includes what was skipped. */
   readonly bytesDone: number
-  /** Of these, what was there before. */
+  /** What the destination had before. */
   readonly bytesSkipped: number
   readonly blobsTotal: number
   readonly blobsDone: number
 }
 
 export interface CopyOptions extends ResolveOptions {
-  /** Blobs at once. */
+  /** How many blobs are copied in parallel. */
   readonly concurrency?: number | undefined
   readonly onProgress?: ((progress: CopyProgress) => void) | undefined
-  /** Digests of what the destination is known to have, because it was sent just now: not looked for again. */
+  /** Digests of blobs that were just sent, and need not be looked up. */
   readonly there?: ReadonlySet<string> | undefined
-  /** All of it is there but the manifest: the last moment to throw. */
+  /** Called when only the manifest is missing. May throw to end the copy. */
   readonly beforeFinish?: (() => Promise<void>) | undefined
 }
 
 interface Copied {
-  /** Of the OCI manifest at the source. */
+  /** The digest of the OCI manifest. */
   readonly sourceDigest: string
-  /** Under which the destination has it: the same in a registry, that of our own manifest in an image store. */
+  /** The digest at the destination. In an image store it is the one of svc3's manifest. */
   readonly digest: string
   readonly progress: CopyProgress
 }
@@ -51,7 +51,7 @@ const defaultConcurrency = 4
 
 export async function copy(from: From, to: To, options: CopyOptions = {}): Promise<Copied> {
   const { concurrency = defaultConcurrency, onProgress, there } = options
-  // When one blob fails for good, the others need not come to their end.
+  // One failed blob ends the others.
   const stop = new AbortController()
   const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal
   setMaxListeners(0, signal)
@@ -84,7 +84,7 @@ export async function copy(from: From, to: To, options: CopyOptions = {}): Promi
   failpoint('oci.copy.finish')
   const finish = () => to.target.finish(manifest, to.reference, signal)
   const digest = await finish().catch(async (error: unknown) => {
-    // What was sent may be gone since, with a registry that was put back to what it had before, or tidied up.
+    // Blobs in `there` may be deleted by now, if the registry was restored from a backup or cleaned up.
     const doubtful = blobs.filter((blob) => there?.has(blob.digest))
     if (doubtful.length === 0 || !(error instanceof RegistryError) || error.isTransient) throw error
     await each(doubtful, async (blob) => {

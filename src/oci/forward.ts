@@ -1,23 +1,22 @@
-// Sends chunks while others are still being packed: a store that forwards what is put into it. Only a head start: the copy
-// that follows sends what is missing. What the destination refuses for good ends the packing.
+// Sends chunks to a registry while others are being packed. A later copy sends what is missing. If the destination
+// refuses a chunk for good, packing ends.
 import type { ContentStore } from '../images/content/content.ts'
 import { RegistryError } from './artifact/errors.ts'
 import type { Destination } from './artifact/target.ts'
 
 export interface Forwarding {
-  /** For packing into. Refuses what is put into it once the destination has refused something for good. */
+  /** Pack into this store. It throws once the destination has refused a chunk for good. */
   readonly store: ContentStore
-  /** What the destination has: digests of what was sent, or found there. */
+  /** Digests that the destination has. */
   readonly there: ReadonlySet<string>
-  /** Until everything is sent that can be; never fails. */
+  /** Resolves when nothing is being sent. Never rejects. */
   idle(): Promise<void>
 }
 
 interface ForwardOptions {
-  /** Most of the time of one is waiting until the registry has it on its disk. */
+  /** High, because most of the time is spent waiting for the registry's disk. */
   readonly concurrency?: number | undefined
   readonly signal?: AbortSignal | undefined
-  /** Bytes sent so far. */
   readonly onSent?: ((bytes: number) => void) | undefined
 }
 

@@ -1,5 +1,5 @@
-// What an image in a registry is, before any of its disk is fetched: one of ours, or one of tart's; for which
-// architecture, and how large. Whatever is neither is refused here.
+// Looks at an image in a registry before its disk is fetched: its format (svc3 or tart), architecture and size. Other
+// formats are refused.
 import type { Manifest } from '../images/format/format.ts'
 import { type ImageLimits, openResolvedImage, type RemoteImage } from './artifact/image-target.ts'
 import type { RawManifest } from './artifact/oci-manifest.ts'
@@ -9,15 +9,15 @@ import type { ArtifactSource } from './artifact/target.ts'
 import { inspectTart, isTart } from './tart/read.ts'
 
 export interface Inspected {
-  /** What the reference meant when it was looked at; of an index, the manifest that was chosen. */
+  /** The manifest that the reference resolved to. Of an index, the chosen one. */
   readonly raw: RawManifest
   readonly architecture: Manifest['architecture']
-  /** Which guest it holds, where somebody said so. */
+  /** The guest's operating system, if the image declares it. */
   readonly os: Manifest['os']
   readonly virtualSizeBytes: number
-  /** What is fetched of it, at most. */
+  /** The most that a pull may fetch. */
   readonly storedBytes: number
-  /** Undefined: it is tart's, and has to be unpacked. */
+  /** Undefined for an image of tart, which must be unpacked. */
   readonly ours: RemoteImage | undefined
 }
 

@@ -1,15 +1,13 @@
-// What a pushed image says of itself with the keys that registries and other clients know (OCI image spec 1.1, annotations).
-// Of the reference it was pushed to and the records it was made from, and nothing of when it was sent: sent again, it is the
-// same. Pure.
+// Annotations of pushed images, under the keys that registries and other clients know (OCI image spec 1.1). They depend
+// only on the image and its reference, so that a repeated push has the same digest.
 
 const key = (name: string): string => `org.opencontainers.image.${name}`
 
-/** What clients such as oras call the file of a layer. */
+/** Clients such as oras use it as the file name of a layer. */
 export const titleKey = key('title')
 
 export type Annotations = Readonly<Record<string, string>>
 
-/** A reference to an image in a registry. */
 interface Place {
   readonly registry: string
   readonly repository: string
@@ -19,9 +17,9 @@ interface Place {
 
 interface Pushed {
   readonly to: Place
-  /** When the push was requested, RFC 3339. */
+  /** RFC 3339. */
   readonly createdAt?: string | undefined
-  /** What the disk was made from, where that is in a registry, and the address of that registry. */
+  /** What the disk was made from, if that is in a registry, and the URL of that registry. */
   readonly from?: (Place & { readonly server: string }) | undefined
 }
 

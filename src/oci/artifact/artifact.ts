@@ -1,6 +1,6 @@
-// Our images as OCI artifacts. The first layer is our own manifest, byte for byte, so that a pull has the same digest;
-// the others are its chunks as they are stored, each once, so that what two images share is the same blob in a registry.
-// The config is a plain OCI one, for tools that insist on it. Pure.
+// svc3's images as OCI artifacts. The first layer is the image's manifest, byte for byte, so that a pull has the same
+// digest. The others are its chunks, each once, so that images share blobs. The config is a plain OCI one, which some
+// tools require.
 import type { Chunk, Manifest } from '../../images/format/format.ts'
 import { formatVersion, mediaType as imageManifestType, largestManifestBytes } from '../../images/format/format.ts'
 import {
@@ -33,22 +33,19 @@ const prefix = 'io.svc3.image'
 export const annotation = {
   formatVersion: `${prefix}.format-version`,
   architecture: `${prefix}.architecture`,
-  /** Of the disk, and of a chunk. */
   uncompressedSize: `${prefix}.uncompressed-size`,
-  /** Of a chunk, as it is on the disk. */
   uncompressedDigest: `${prefix}.uncompressed-content-digest`,
-  /** Digests of our manifests: this image's own, and that of the one that it was made from. */
   manifest: `${prefix}.manifest`,
   parent: `${prefix}.parent`,
 } as const
 
 interface Artifact {
   readonly manifest: RawManifest
-  /** What is in no store: the config and our manifest. */
+  /** Content that no store has: the config and the manifest. */
   readonly own: ReadonlyMap<string, Buffer>
 }
 
-/** The same for the same image and annotations, every time. */
+/** Deterministic: equal images and annotations make equal artifacts. */
 export function encodeArtifact(image: Manifest, annotations: Annotations = {}): Artifact {
   const encoded = encodeManifest(image)
   const config = Buffer.from(
@@ -72,7 +69,7 @@ export function encodeArtifact(image: Manifest, annotations: Annotations = {}): 
   return { manifest: rawManifest(ociManifestType, bytes), own }
 }
 
-/** What each layer says of itself. Our own manifest says it too, so more layers fit without. */
+/** Annotations of a layer. The manifest has the same information, so images with many layers omit them. */
 interface Told {
   readonly isTitled: boolean
   readonly isDetailed: boolean
@@ -135,7 +132,6 @@ function chunkLayers(image: Manifest, { isTitled, isDetailed }: Told): Descripto
   return [...layers.values()]
 }
 
-/** The layer that is our manifest, if it can be one. */
 export function manifestLayer(oci: OciManifest): Descriptor {
   const [first] = oci.layers
   const version = oci.annotations[annotation.formatVersion] ?? String(formatVersion)
@@ -145,7 +141,7 @@ export function manifestLayer(oci: OciManifest): Descriptor {
   return first
 }
 
-/** Our manifest, once it is proven that the layers are exactly its chunks. */
+/** Throws unless the layers are exactly the chunks of the manifest. */
 export function decodeArtifact(oci: OciManifest, bytes: Buffer): Manifest {
   const first = manifestLayer(oci)
   const image = decodeManifest(bytes, first.digest)

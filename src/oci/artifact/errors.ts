@@ -1,30 +1,27 @@
-// What can go wrong with a registry: one class, a fault that programs read, and words for people. No message carries a
-// credential, nor the query of an address, which may be one.
+// Errors of registries. The fault is for programs, the message for users. Messages contain no credentials and no query
+// strings, which may be credentials.
 
-/** fault → whether trying again can help without anybody doing anything. */
+/** Each fault, and whether a retry may succeed without intervention. */
 const faults = {
-  /** The address is not one that may be connected to from here. */
+  /** The address policy forbids the address. */
   address: false,
-  /** Plain HTTP where it is not allowed. */
+  /** Plain HTTP, which is not allowed for this registry. */
   insecure: false,
-  /** Does not speak TLS where it was to. */
+  /** The port does not speak TLS. */
   plain: false,
-  /** The certificate is not trusted. */
   untrusted: false,
   unauthorized: false,
   forbidden: false,
   notFound: false,
-  /** The name of its host is unknown. */
   unknownHost: false,
   tooLarge: false,
-  /** Any other refusal. */
   refused: false,
-  /** It answered, and what it answered is wrong: digest, size, media type, form. */
+  /** The response is wrong: digest, size, media type or form. */
   invalid: false,
-  /** An upload that the registry does not know any more, or knows otherwise. */
+  /** The registry does not know the upload, or has another part of it. */
   session: true,
   rateLimited: true,
-  /** Does not answer, breaks off, is silent, or says that it is in trouble. */
+  /** No response, an interrupted one, or an error of the server. */
   unavailable: true,
 } as const
 export type RegistryFault = keyof typeof faults
@@ -40,13 +37,11 @@ interface RegistryErrorOptions {
 export class RegistryError extends Error {
   override readonly name = 'RegistryError'
   readonly fault: RegistryFault
-  /** The message without the hint. */
   readonly problem: string
   readonly hint: string
   readonly status: number | undefined
-  /** How long the registry asked to be left alone. */
   readonly retryAfterMs: number | undefined
-  /** A timeout: how long it had not answered by then. */
+  /** After a timeout, how long the registry had been silent. */
   readonly silentMs: number | undefined
 
   constructor(fault: RegistryFault, problem: string, options: RegistryErrorOptions = {}) {

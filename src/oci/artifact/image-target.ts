@@ -1,5 +1,4 @@
-// Our image store as source and destination of copies; and an image that is somewhere else, as content to restore from
-// without storing it first.
+// An image store as source and destination of copies; and an image in a registry as content to restore from.
 import type { ContentSource, ContentStore } from '../../images/content/content.ts'
 import type { Manifest } from '../../images/format/format.ts'
 import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
@@ -10,12 +9,12 @@ import { bad, parseOciManifest } from './oci-manifest.ts'
 import { type ResolveOptions, resolveManifest } from './resolve.ts'
 import type { ArtifactSource, Destination } from './target.ts'
 
-/** What an image has to be; any other is refused before its content is fetched. */
+/** Images that do not match are refused before their content is fetched. */
 export interface ImageLimits {
   readonly architecture?: Manifest['architecture'] | undefined
 }
 
-/** References are digests of our manifests. `annotations` are what the artifact says of itself beside what it has to. */
+/** References are digests of manifests. `annotations` are added to those that every artifact has. */
 export function imageSource(store: ContentStore, annotations: Annotations = {}): ArtifactSource {
   const own = new Map<string, Buffer>()
   return {
@@ -28,7 +27,7 @@ export function imageSource(store: ContentStore, annotations: Annotations = {}):
   }
 }
 
-/** Blobs of a store, and those that are in memory only. */
+/** `own`: blobs that are in memory and not in the store. */
 export function storeSource(
   name: string,
   store: ContentStore,
@@ -49,7 +48,7 @@ export function storeSource(
   }
 }
 
-/** `finish` returns the digest of our manifest. The record that names it has to come within the collector's grace. */
+/** `finish` returns the digest of the manifest. A record MUST name it within the collector's grace period. */
 export function imageDestination(store: ContentStore, limits: ImageLimits = {}): Destination {
   const planned = new Map<string, Manifest>()
   return {
@@ -82,19 +81,19 @@ async function* counted(pieces: AsyncIterable<Buffer>, tell: ((bytes: number) =>
 }
 
 export interface RemoteImage {
-  /** Of the OCI manifest: what a tag meant when it was looked at. */
+  /** The digest of the OCI manifest that the reference resolved to. */
   readonly digest: string
-  /** Of our manifest, as it has it in an image store. */
+  /** The digest of svc3's manifest. */
   readonly imageDigest: string
   readonly image: Manifest
   readonly storedBytes: number
-  /** Has the manifest and every chunk, fetched and checked when asked for. */
+  /** The manifest and the chunks, fetched and verified on demand. */
   readonly content: ContentSource
-  /** Streams a chunk, or the manifest. */
+  /** Streams a chunk or the manifest. */
   open(digest: string, signal?: AbortSignal): AsyncIterable<Buffer>
 }
 
-/** An image that is somewhere else: `restoreDisk(image, content, …)` makes a disk of it. */
+/** The content of an image in a registry, for `restoreDisk`. */
 export async function openRemoteImage(
   source: ArtifactSource,
   reference: string,
@@ -103,7 +102,6 @@ export async function openRemoteImage(
   return openResolvedImage(source, await resolveManifest(source, reference, options), options)
 }
 
-/** The same of a manifest that was resolved already. */
 export async function openResolvedImage(
   source: ArtifactSource,
   manifest: RawManifest,

@@ -1,4 +1,4 @@
-// OCI image manifests as bytes from anywhere: bounded, and checked in every field that we use. Pure.
+// Parses OCI manifests from untrusted sources: sizes are bounded, and every field in use is checked.
 import { digestPattern } from '../../images/format/format.ts'
 import { digestOf } from '../../images/format/manifest.ts'
 import { RegistryError } from './errors.ts'
@@ -10,7 +10,6 @@ export interface Descriptor {
   readonly annotations?: Readonly<Record<string, string>>
 }
 
-/** A manifest as it was, byte for byte. */
 export interface RawManifest {
   readonly digest: string
   readonly mediaType: string
@@ -23,10 +22,10 @@ export const ociIndexType = 'application/vnd.oci.image.index.v1+json'
 export const dockerListType = 'application/vnd.docker.distribution.manifest.list.v2+json'
 export const ociConfigType = 'application/vnd.oci.image.config.v1+json'
 
-/** What registries take and give. */
+/** A limit of common registries. */
 export const largestOciManifestBytes = 4 * 2 ** 20
 const maxOciLayers = 32_768
-/** No blob that we take is larger: layers of other formats go up to half a gibibyte. */
+/** Layers of other formats have up to half a gibibyte. */
 const largestBlobBytes = 64 * 2 ** 30
 const mediaTypeForm = /^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}\/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}$/
 
@@ -69,7 +68,6 @@ export function parseOciManifest({ bytes, mediaType }: Pick<RawManifest, 'bytes'
   }
 }
 
-/** The manifests of an index. */
 export function parseIndex({ bytes }: Pick<RawManifest, 'bytes'>): readonly Platform[] {
   const value = parseObject(bytes)
   if (value.schemaVersion !== 2 || !Array.isArray(value.manifests)) throw bad('it is not an image index')
@@ -89,7 +87,7 @@ function parseObject(bytes: Buffer): Record<string, unknown> {
     const value: unknown = JSON.parse(bytes.toString('utf8'))
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw bad('it is not a JSON object')
 }
@@ -101,7 +99,7 @@ function descriptorOf(value: unknown, where: string): Descriptor {
   if (typeof digest !== 'string' || !digestPattern.test(digest)) throw bad(`${where} has no sha256 digest`)
   if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0 || size > largestBlobBytes)
     throw bad(`${where} has the size ${shown(size)}`)
-  // Content from anywhere but the registry, by an address that somebody wrote into the manifest.
+  // Such blobs would be fetched from any address that the manifest names.
   if (urls !== undefined && !(Array.isArray(urls) && urls.length === 0))
     throw bad(`${where} refers to foreign addresses`)
   const kept = annotationsOf(annotations, where)
@@ -120,11 +118,11 @@ export const bad = (problem: string): RegistryError =>
     hint: 'Push it again, or use another image',
   })
 
-/** Without looking into it: it may nest deeper than anything that walks it. */
+/** Does not serialize other values, which may be nested too deeply. */
 const shown = (value: unknown): string =>
   typeof value === 'string' || typeof value === 'number' ? JSON.stringify(value).slice(0, 80) : typeof value
 
-/** Everything that a manifest needs, each blob once. */
+/** Each blob once. */
 export function blobsOf({ config, layers }: OciManifest): readonly Descriptor[] {
   const blobs = new Map<string, Descriptor>()
   for (const blob of [config, ...layers]) {

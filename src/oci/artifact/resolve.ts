@@ -1,10 +1,10 @@
-// From a reference to one manifest: a tag is asked for once, an index is followed to the manifest of an architecture.
+// Resolves a reference to one manifest. A tag is resolved once; an index leads to the manifest of an architecture.
 import type { RawManifest } from './oci-manifest.ts'
 import { bad, isIndexType, parseIndex } from './oci-manifest.ts'
 import type { ArtifactSource } from './target.ts'
 
 export interface ResolveOptions {
-  /** Which one of an index; without it, an index is refused unless it names only one. */
+  /** Selects a manifest of an index. Without it, only an index with a single manifest is accepted. */
   readonly architecture?: string | undefined
   readonly signal?: AbortSignal | undefined
 }

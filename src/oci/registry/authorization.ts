@@ -1,5 +1,5 @@
-// What goes into `Authorization`: learned from the registry's challenge, Basic as it is, Bearer with tokens that are
-// fetched once for each scope, kept until shortly before they end, and fetched anew when the registry refuses one.
+// The `Authorization` header, by the registry's challenge: Basic, or Bearer with tokens that are fetched per scope and
+// renewed shortly before they expire or when the registry refuses them.
 
 import type { HttpResponse } from '../../platform/http.ts'
 import { orAborted } from '../../platform/retry.ts'
@@ -15,25 +15,25 @@ export interface BasicCredentials {
 }
 
 export interface Authorization {
-  /** The header for a request that needs these scopes; undefined where none is needed as far as is known. */
+  /** The header for a request with these scopes; undefined if none is needed so far. */
   header(scopes: readonly string[], signal?: AbortSignal): Promise<string | undefined>
-  /** After a 401: whether another try can end otherwise. */
+  /** Called after a 401. Returns whether another attempt may succeed. */
   learn(answer: HttpResponse, sent: string | undefined): boolean
 }
 
 interface Token {
   readonly header: string
   readonly endsMs: number
-  /** It is no secret any more. */
+  /** Stops redacting the token. */
   forget(): void
 }
 
 const maxTokenBytes = 65_536
-/** What the specification says where the service says nothing. */
+/** The default of the specification. */
 const defaultSeconds = 60
-/** Before its end a token is renewed, so that it does not end on its way. */
+/** Tokens are renewed this long before they expire. */
 const earlySeconds = 10
-/** Of one scope: a request with the one before the last may still be answered. */
+/** Per scope. Responses to requests with the previous token may still arrive. */
 const maxKnownTokens = 2
 
 export function createAuthorization(
@@ -65,7 +65,7 @@ export function createAuthorization(
     const url = new URL(realm)
     if (service !== undefined) url.searchParams.set('service', service)
     for (const scope of scopes) url.searchParams.append('scope', scope)
-    // The realm is the one other place that the password goes to, by the protocol; so it is not followed elsewhere.
+    // The token service gets the password, so redirects are not followed.
     const answer = await send(
       { method: 'GET', url, headers: { accept: 'application/json' }, authorization: basic, maxRedirects: 0 },
       { ...options, origin: url.origin },
@@ -90,7 +90,6 @@ export function createAuthorization(
       const place = realmOf(realm, options)
       const fetched = fetchToken(place, service, scopes)
       tokens.set(key, fetched)
-      // Not remembered when it fails; whoever waits for it is told.
       fetched.then(
         (token) => remember(key, token),
         () => tokens.get(key) === fetched && tokens.delete(key),
@@ -104,7 +103,7 @@ export function createAuthorization(
       const isNew = challenge === undefined
       challenge = chosen
       if (chosen.scheme === 'basic') return isNew || sent === undefined
-      // Only the one that was refused: another request may have fetched a new one since.
+      // Only the refused token: another request may have fetched a new one since.
       tokens.delete(scopesOf.get(sent ?? '') ?? '')
       scopesOf.delete(sent ?? '')
       return true
@@ -112,7 +111,7 @@ export function createAuthorization(
   }
 }
 
-/** Nor does the password go out in clear where the registry itself does not. */
+/** Throws if the password would be sent over plain HTTP, unless the registry itself uses plain HTTP. */
 function realmOf(realm: string, { origin, allowInsecure }: SendOptions): URL {
   if (!URL.canParse(realm)) throw new RegistryError('invalid', `${redactUrl(origin)} has no valid token service`)
   const url = new URL(realm)
@@ -132,7 +131,7 @@ function tokenOf(body: Buffer, url: URL): { value: string; seconds: number } {
   try {
     answer = JSON.parse(body.toString('utf8'))
   } catch {
-    // Said below.
+    // Reported below.
   }
   const value = answer?.token || answer?.access_token
   if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value))

@@ -1,4 +1,4 @@
-// What `WWW-Authenticate` says: which ways of authenticating a registry takes. Pure.
+// Parses `WWW-Authenticate`.
 
 export type Challenge =
   | { readonly scheme: 'basic' }
@@ -10,7 +10,7 @@ const quoted = '"(?:[^"\\\\]|\\\\.)*"'
 const parameter = new RegExp(`\\s*(${token})\\s*=\\s*(${quoted}|${token})\\s*`, 'y')
 const schemeName = new RegExp(`\\s*(${token})(?=\\s|,|$)`, 'y')
 
-/** Those that we can answer, in the order in which they stand. Several may share one header. */
+/** The supported challenges, in their order. One header may have several. */
 export function parseChallenges(header: string): Challenge[] {
   if (header.length > longestHeader) return []
   const found: Challenge[] = []

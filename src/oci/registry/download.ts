@@ -1,5 +1,5 @@
-// One blob from a registry: as a stream, or all of it. Goes on with a range where a connection broke off, never takes
-// more than was declared, and checks the digest.
+// Downloads a blob. Resumes interrupted downloads by ranges, reads no more than the declared size, and verifies the
+// digest.
 import { createHash } from 'node:crypto'
 import { digestOfBuffer } from '../../images/content/content.ts'
 import type { HttpResponse } from '../../platform/http.ts'
@@ -18,14 +18,14 @@ interface DownloadOptions {
 
 const pieceBytes = 2 ** 20
 
-/** In pieces of a mebibyte. From the beginning on it is checked; a part of it cannot be. */
+/** Streams pieces of a mebibyte. Verifies the digest unless the stream begins at an offset. */
 export async function* streamBlob(
   blob: Descriptor,
   { offset = 0, isUnchecked = false }: OpenOptions,
   options: DownloadOptions,
 ): AsyncGenerator<Buffer> {
   const hasher = offset === 0 && !isUnchecked ? createHash('sha256') : undefined
-  // Small pieces as larger ones: each costs whoever takes it a write to the disk.
+  // Gathers small pieces, because callers write each of them to a disk.
   let gathered: Buffer[] = []
   let bytes = 0
   for await (const piece of fetchFrom(offset, blob, options)) {
@@ -42,7 +42,6 @@ export async function* streamBlob(
     throw wrong(blob, options, 'does not match its digest')
 }
 
-/** All of it, checked. */
 export async function readBlob(blob: Descriptor, options: DownloadOptions): Promise<Buffer> {
   const content = Buffer.allocUnsafe(blob.size)
   let at = 0
@@ -51,7 +50,7 @@ export async function readBlob(blob: Descriptor, options: DownloadOptions): Prom
   return content
 }
 
-/** As the pieces come, unchecked: as many bytes as the blob has, over as many connections as that takes. */
+/** Unverified; as many connections as it takes. */
 async function* fetchFrom(offset: number, blob: Descriptor, options: DownloadOptions): AsyncGenerator<Buffer> {
   const { exchange, signal } = options
   const backoff = new Backoff(exchange.retryOptions(signal))
@@ -92,7 +91,7 @@ async function* bodyOf({ answer, skipBytes }: Opened, maxBytes: number, signal?:
 
 interface Opened {
   readonly answer: HttpResponse
-  /** A registry that does not know ranges sends it all again. */
+  /** A registry without support for ranges sends the whole blob. */
   readonly skipBytes: number
 }
 

@@ -1,5 +1,4 @@
-// Requests to one registry, with what it asks for: credentials after its challenge, a new token when the old one is
-// refused in the middle of something, and errors in our words.
+// Requests to one registry: authentication by its challenges, renewal of tokens, retries and errors.
 import { discard, type HttpRequest, type HttpResponse } from '../../platform/http.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import {
@@ -19,25 +18,25 @@ import { type ConnectOptions, registryClient, type SendOptions, send } from './s
 import type { OnWaiting } from './waiting.ts'
 
 export interface RegistryOptions extends ConnectOptions {
-  /** `https://host[:port]`, or `http://…` together with `allowInsecure`. */
+  /** `https://host[:port]`, or `http://…` with `allowInsecure`. */
   readonly server: string
   readonly credentials?: BasicCredentials | undefined
   readonly retry?: RetryPolicy | undefined
   readonly onWaiting?: OnWaiting | undefined
-  /** Without a byte for so long, a connection counts as lost. */
+  /** A connection without data for this long counts as lost. */
   readonly idleMs?: number | undefined
-  /** What to do, where the registry is not one that namespaces store credentials for. */
+  /** Replace hints that are about stored credentials of namespaces. */
   readonly hints?: ConnectHints | undefined
 }
 
 export interface RegistryExchange {
   readonly origin: URL
-  /** For all work with this registry. */
+  /** Used by all requests to this registry. */
   retryOptions(signal: AbortSignal | undefined): RetryOptions
   readonly idleMs: number
-  /** Sends it with what the scopes need. Any answer but 401 comes back as it is. Not repeated when it fails. */
+  /** Authenticates for the scopes. Returns any response but a 401. Does not retry. */
   ask(ask: Omit<HttpRequest, 'authorization'>, scopes: readonly string[]): Promise<HttpResponse>
-  /** The error for an answer that was not hoped for. */
+  /** The error for an unexpected response. */
   refuse(answer: HttpResponse, doing: string): Promise<RegistryError>
   close(): void
 }
@@ -59,7 +58,7 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
   let challenged: Promise<void> | undefined
   const isOurs = ({ url }: HttpResponse): boolean => url.origin === origin.origin
 
-  /** Learns once how to authenticate, so that no body is sent in vain. */
+  /** Learns how to authenticate before a request with a body would be sent in vain. */
   async function meet(): Promise<void> {
     const url = new URL('/v2/', origin)
     const answer = await send({ method: 'GET', url }, sending)
@@ -74,7 +73,7 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
     if (!challenged) {
       const meeting = meet()
       challenged = meeting
-      // Whoever still waits: the next one tries again.
+      // The next request tries again.
       meeting.catch(() => {
         if (challenged === meeting) challenged = undefined
       })
@@ -82,7 +81,7 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
     await orAborted(challenged, signal)
   }
 
-  /** A name that was known a while ago is known again soon. */
+  /** An unknown host is transient if its name was resolved before. */
   const forNow = (error: unknown): unknown =>
     isMet && isUnknownHost(error) ? new RegistryError('unavailable', error.problem, { cause: error }) : error
 
@@ -93,7 +92,7 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
       signal,
       onWait({ error, delayMs }) {
         isWaiting = true
-        // Without the hint: nobody has to act while the work is retried.
+        // The hint is left out, because retries need no action.
         const problem = error instanceof RegistryError ? error.problem : reasonOf(error)
         onWaiting?.({ problem, nextTryMs: Math.round(delayMs) })
       },

@@ -1,4 +1,4 @@
-// Failures of connections as RegistryErrors: which address, what failed, and whether a retry can help.
+// Connection failures as RegistryErrors.
 import { HttpError } from '../../platform/http.ts'
 import { RegistryError, type RegistryFault } from '../artifact/errors.ts'
 import { redactUrl } from './redact.ts'
@@ -11,7 +11,7 @@ const problems: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'the connection timed out',
 }
 
-/** By code and text of OpenSSL; everything else counts as unavailable and is retried. */
+/** By code and OpenSSL message. Anything else counts as unavailable and is retried. */
 const finalFaults: readonly (readonly [RegExp, RegistryFault, string])[] = [
   [/wrong.version.number|http.request|packet.length.too.long/i, 'plain', 'it does not use TLS on this port'],
   [/ALERT|\balert\b/, 'refused', 'it refuses the TLS connection'],
@@ -24,13 +24,12 @@ const finalFaults: readonly (readonly [RegExp, RegistryFault, string])[] = [
 export const isUnknownHost = (error: unknown): error is RegistryError =>
   error instanceof RegistryError && error.fault === 'unknownHost'
 
-/** What to do about faults that retries do not mend; this depends on where the registry is configured. */
+/** Hints about final faults. They depend on where the registry is configured. */
 export type ConnectHints = Readonly<Partial<Record<RegistryFault, string>>>
 
 export function networkError(url: URL, error: NodeJS.ErrnoException, hints: ConnectHints = {}): RegistryError {
   if (error instanceof RegistryError) return error
   if (error instanceof HttpError) return new RegistryError('invalid', `${redactUrl(error.url)} ${error.message}`)
-  // Several addresses may have been tried.
   const first = error instanceof AggregateError ? ((error.errors[0] ?? error) as NodeJS.ErrnoException) : error
   const { code = '' } = first
   const told = /^EPROTO|^ERR_SSL/.test(code) ? `${code} ${first.message}` : code

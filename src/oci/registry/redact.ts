@@ -1,6 +1,6 @@
-// Keeps secrets out of words: addresses without what may be one, and texts of others without the ones we know.
+// Keeps secrets out of messages.
 
-/** Origin and path. User info, query (upload states, signatures) and fragment stay out. */
+/** Leaves out user info, query (upload states, signatures) and fragment. */
 export function redactUrl(url: URL | string): string {
   const text = String(url)
   if (!URL.canParse(text)) return '(invalid address)'
@@ -11,9 +11,9 @@ export function redactUrl(url: URL | string): string {
 const maxCharacters = 200
 
 export interface Redactor {
-  /** From now on it is kept out, in all its spellings; until it is forgotten. */
+  /** Redacts the secret in all its encodings. Returns a function that ends this. */
   add(secret: string): () => void
-  /** What somebody else said: short, on one line, printable, without secrets. */
+  /** Text of another program, made short and printable, without secrets. */
   words(text: string): string
 }
 
@@ -37,7 +37,7 @@ export function createRedactor(): Redactor {
     },
     words(text) {
       let clean = text
-      // The longest first: one may be a part of another.
+      // Longest first, because one may contain another.
       for (const spelling of [...spellings].sort((a, b) => b.length - a.length))
         clean = clean.replaceAll(spelling, '***')
       clean = clean.replace(/[^\x20-\x7e\u00a0-\uffff]+/g, ' ').trim()

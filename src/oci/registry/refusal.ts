@@ -1,4 +1,4 @@
-// An answer that is not the one hoped for, as an error: by its status, and with the registry's own words, cleaned.
+// Unexpected responses as RegistryErrors, with the registry's own message, redacted.
 
 import type { HttpResponse } from '../../platform/http.ts'
 import { isTransientStatus, parseRetryAfter } from '../../platform/retry.ts'
@@ -39,7 +39,7 @@ export async function registryError(answer: HttpResponse, doing: string, redacto
   })
 }
 
-/** `{"errors":[{"code","message"}]}`, or nothing: a page of HTML tells nobody anything. */
+/** Reads `{"errors":[{"code","message"}]}`, and ignores other bodies such as HTML. */
 function sayingOf(body: Buffer): string {
   try {
     const { errors } = JSON.parse(body.toString('utf8')) as { errors?: unknown }

@@ -1,5 +1,4 @@
-// A registry that speaks the OCI distribution API, as source and destination of copies. One request a function; what
-// blobs need lies in upload.ts and download.ts.
+// A client of the OCI distribution API. Blobs are in upload.ts and download.ts.
 import { digestPattern } from '../../images/format/format.ts'
 import { digestOf } from '../../images/format/manifest.ts'
 import { discard } from '../../platform/http.ts'
@@ -25,26 +24,25 @@ import { listTags } from './tags.ts'
 import { uploadBlob } from './upload.ts'
 
 export interface Registry {
-  /** Whether it is one, and lets us in: with the rights to a repository where one is named. */
+  /** Throws unless the server is a registry that accepts the credentials, for `repository` if given. */
   ping(options?: { readonly repository?: string; readonly signal?: AbortSignal }): Promise<void>
   repository(name: string, options?: RepositoryOptions): Repository
-  /** Ends its connections. */
   close(): void
 }
 
 export interface RepositoryOptions {
-  /** Another repository of the same registry that may have blobs already: they are mounted, not sent. */
+  /** A repository of the same registry whose blobs are mounted instead of sent. */
   readonly mountFrom?: string | undefined
-  /** Blobs longer than this are sent in pieces. */
+  /** Longer blobs are sent in pieces. */
   readonly pieceBytes?: number | undefined
 }
 
 export interface Repository extends ArtifactSource, Destination {
-  /** Names of what it has: the first ten thousand. */
+  /** The first ten thousand. */
   tags(signal?: AbortSignal): Promise<readonly string[]>
-  /** Of a blob; undefined when it is not there. */
+  /** The size of a blob; undefined if it does not exist. */
   size(digest: string, signal?: AbortSignal): Promise<number | undefined>
-  /** A manifest, by its digest, and with it every tag that leads to it. False: it was not there. */
+  /** Deletes a manifest and all its tags. Returns whether it existed. */
   remove(digest: string, signal?: AbortSignal): Promise<boolean>
 }
 
@@ -85,7 +83,7 @@ function openRepository(exchange: RegistryExchange, repository: string, options:
   const patiently = <T>(signal: AbortSignal | undefined, work: () => Promise<T>) =>
     retry(work, exchange.retryOptions(signal))
 
-  /** Of a blob that is there; the length may be unknown all the same. */
+  /** Undefined if the blob does not exist. The length may be unknown. */
   async function look(digest: string, signal: AbortSignal | undefined) {
     const answer = await exchange.ask({ method: 'HEAD', url: at(`blobs/${digest}`), signal }, push)
     discard(answer)
@@ -147,14 +145,14 @@ function openRepository(exchange: RegistryExchange, repository: string, options:
         },
         pieceBytes,
         onPieceRefused: (bytes) => {
-          // Of several blobs at once, each halves its own length: what the least of them found works for all.
+          // Parallel uploads halve their own piece sizes; the smallest one works for all.
           pieceBytes = Math.min(pieceBytes, bytes)
         },
         exchange,
         repository,
         signal,
         onPosition,
-        // Whoever uploads has patience of its own.
+        // Not retried here, because the upload retries.
         isThere: () => hasNow(blob, signal),
       }),
     finish: (manifest, reference = manifest.digest, signal) =>
@@ -178,8 +176,8 @@ function openRepository(exchange: RegistryExchange, repository: string, options:
 }
 
 /**
- * Of a manifest whose bytes we have just counted, "wrong digest" is said by registries that look at a blob while another push
- * writes the same one: it is right a moment later.
+ * A registry may report a wrong digest while another push writes the same blob. This passes, because the digest was
+ * computed here.
  */
 function unlessPassing(refused: RegistryError): RegistryError {
   const { status, problem } = refused
@@ -191,7 +189,7 @@ async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes
 }
 
-/** Some registries serve manifests as plain JSON: then what it says of itself counts. */
+/** Some registries serve manifests as plain JSON, which may contain the media type. */
 function mediaTypeOf(header: string | undefined, manifest: Buffer): string {
   const [named = ''] = (header ?? '').toLowerCase().split(';')
   if (!vagueTypes.has(named.trim())) return named.trim()
@@ -203,7 +201,7 @@ function mediaTypeOf(header: string | undefined, manifest: Buffer): string {
   }
 }
 
-/** What came is what was asked for, or what the registry says that it is. */
+/** Throws unless the digest matches the reference or the registry's header. */
 function checked(
   manifest: RawManifest,
   reference: string,

@@ -1,5 +1,4 @@
-// One request to a registry or a place that it names, with its errors in the words of registries. Credentials go to the
-// registry's own origin only.
+// Sends requests to a registry and to addresses that it names. Only the registry's own origin gets credentials.
 import type { LookupFunction } from 'node:net'
 import tls from 'node:tls'
 import {
@@ -16,19 +15,18 @@ import { type ConnectHints, networkError } from './network-error.ts'
 import { redactUrl } from './redact.ts'
 
 export interface ConnectOptions {
-  /** By host where a function: an administrator may allow one host what others are refused. */
+  /** A function decides by host, if the administrator allows one host more than others. */
   readonly policy: AddressPolicy | ((host: string) => AddressPolicy)
-  /** PEM of an authority to trust besides the usual ones. */
+  /** PEM of an additional trusted CA. */
   readonly ca?: string | undefined
   readonly maxSockets?: number | undefined
-  /** In place of the system's resolver, for tests. */
+  /** Tests only: replaces the system's resolver. */
   readonly lookup?: LookupFunction | undefined
   readonly allowInsecure?: boolean | undefined
 }
 
 export interface SendOptions {
   readonly client: HttpClient
-  /** The only origin that receives credentials. */
   readonly origin: string
   readonly allowInsecure: boolean
   readonly hints?: ConnectHints | undefined
@@ -36,7 +34,7 @@ export interface SendOptions {
 
 const maxRedirects = 5
 
-/** For the registry at `origin`: it may redirect to plain HTTP only if it uses that itself and `allowInsecure` is set. */
+/** The registry at `origin` may redirect to plain HTTP only if it uses plain HTTP itself and `allowInsecure` is set. */
 export function registryClient(options: ConnectOptions, origin: string, idleMs: number): HttpClient {
   const { policy, ca, maxSockets = 16, lookup, allowInsecure = false } = options
   const policyOf = typeof policy === 'function' ? policy : () => policy

@@ -1,4 +1,4 @@
-// Which tags a repository has: page after page, as the registry leads on, and only as far as anybody could use it.
+// Lists the tags of a repository.
 
 import type { HttpResponse } from '../../platform/http.ts'
 import { retry } from '../../platform/retry.ts'
@@ -13,7 +13,7 @@ interface TagsOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** What is beyond is not listed. Registries give what they like on a page, some a hundred, some all that there is. */
+/** Further tags are ignored. The page size is the registry's choice. */
 export const maxTags = 10_000
 const maxPages = 200
 const wantedOnPage = 1_000
@@ -48,12 +48,12 @@ function tagsIn(bytes: Buffer, name: string): readonly string[] {
     if (tags === null) return []
     if (Array.isArray(tags) && tags.every((tag) => typeof tag === 'string' && tagForm.test(tag))) return tags
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new RegistryError('invalid', `${name} sent no list of tags`)
 }
 
-/** `<where>; rel="next"`. It must lead on in the same list: any other place would be asked with our credentials. */
+/** Reads `<url>; rel="next"`. The URL must be of the same list, because the request will have credentials. */
 export function nextOf({ headers }: HttpResponse, from: URL): URL | undefined {
   const { link = '' } = headers
   const [, where] = /<([^<>]*)>\s*;(?:[^,<>]*;)?\s*rel="?next"?(?=\s*(?:[;,]|$))/i.exec([link].flat().join(', ')) ?? []

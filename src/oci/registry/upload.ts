@@ -1,5 +1,5 @@
-// One blob to a registry: mounted from another repository where that works; otherwise sent in one piece, or in several
-// where it is long or the registry wants smaller ones; and after a failure from where the registry says that it is.
+// Uploads a blob. It is mounted from another repository if possible, otherwise sent in one piece, or in several if it
+// is long or the registry requires it. After a failure the upload resumes where the registry says.
 
 import { discard, type HttpBody, type HttpResponse } from '../../platform/http.ts'
 import { Backoff, isTransientStatus } from '../../platform/retry.ts'
@@ -13,19 +13,18 @@ import { locationOf } from './send.ts'
 interface UploadOptions extends BlobPutOptions {
   readonly exchange: RegistryExchange
   readonly repository: string
-  /** Of the same registry, that may have the blob. */
+  /** A repository of the same registry that may have the blob. */
   readonly mountFrom?: string | undefined
-  /** The registry does not mount from there. */
+  /** Called when the registry cannot mount from there. */
   readonly onMountRefused?: (() => void) | undefined
-  /** More than this goes in several pieces. */
+  /** Longer blobs are sent in several pieces. */
   readonly pieceBytes: number
-  /** The registry takes no more than so much at once. */
+  /** Called when the registry accepts only smaller pieces. */
   readonly onPieceRefused: (bytes: number) => void
-  /** Whether the registry has it: asked when an upload's end is not known. */
+  /** Called when the outcome of an upload is unknown. */
   isThere(): Promise<boolean>
 }
 
-/** Where an upload goes on, and how much of it the registry has. */
 interface Session {
   readonly location: URL
   readonly offset: number
@@ -35,7 +34,7 @@ interface Session {
 const leastPieceBytes = 2 ** 18
 const octets = { 'content-type': 'application/octet-stream' } as const
 
-/** False: it is there, and nothing had to be sent. */
+/** Returns false if the registry had the blob, so that nothing was sent. */
 export async function uploadBlob(blob: Descriptor, content: BlobContent, options: UploadOptions): Promise<boolean> {
   const { exchange, signal, onPosition, isThere } = options
   const backoff = new Backoff(exchange.retryOptions(signal))
@@ -44,7 +43,7 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
   let session: Session | undefined
   let isUncertain = false
   let wrongArrivals = 0
-  /** Only what is beyond this is progress: a registry that forgets its uploads could be fed for ever. */
+  /** Only bytes beyond this count as progress. Otherwise a registry that forgets uploads would be retried forever. */
   let furthestBytes = 0
   const cameTo = (bytes: number): void => {
     if (bytes > furthestBytes) backoff.progressed()
@@ -56,7 +55,7 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
         session = session && (await whereItIs(session, blob, options))
         cameTo(session?.offset ?? 0)
         onPosition?.(session?.offset ?? 0)
-        // An answer may have been lost after all was done.
+        // The upload may have succeeded, with its response lost.
         if (!session && (await isThere())) return true
         isUncertain = false
       }
@@ -68,7 +67,7 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
         cameTo(end)
       }
       await sendLast(session, blob, content, options)
-      // Only now: where no size helps, the least of all must not be what is used from then on.
+      // Only after success. If no size works, later blobs begin with the full size again.
       if (isTooMuch) options.onPieceRefused(pieceBytes)
       return true
     } catch (error) {
@@ -82,7 +81,7 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
   }
 }
 
-/** A registry, or a proxy before it, that takes less at once gets less at once. */
+/** Half of `bytes` if the registry, or a proxy before it, refused the size. */
 function smallerPieces(error: unknown, bytes: number): number | undefined {
   if (!(error instanceof RegistryError) || error.fault !== 'tooLarge') return undefined
   const half = Math.ceil(bytes / 2)
@@ -91,7 +90,7 @@ function smallerPieces(error: unknown, bytes: number): number | undefined {
 
 const scopesOf = ({ repository }: UploadOptions): string[] => [`repository:${repository}:pull,push`]
 
-/** Undefined: mounted, nothing is left to do. */
+/** Undefined if the blob was mounted. */
 async function start(blob: Descriptor, options: UploadOptions): Promise<Session | undefined> {
   const { mountFrom, onMountRefused } = options
   if (mountFrom === undefined) return await begin(uploadsOf(options), scopesOf(options), options)
@@ -102,7 +101,7 @@ async function start(blob: Descriptor, options: UploadOptions): Promise<Session 
     return await begin(url, [...scopesOf(options), `repository:${mountFrom}:pull`], options)
   } catch (error) {
     if (!(error instanceof RegistryError) || error.isTransient) throw error
-    // Who may push here need not be allowed to read there.
+    // The user may lack read permission there.
     onMountRefused?.()
     return await begin(uploadsOf(options), scopesOf(options), options)
   }
@@ -119,7 +118,7 @@ async function begin(url: URL, scopes: readonly string[], options: UploadOptions
   return sessionOf(answer, 0)
 }
 
-/** Each answer may name another place to go on. */
+/** Each response may change the address of the upload. */
 function sessionOf(answer: HttpResponse, offset: number, before?: Session): Session {
   discard(answer)
   const { location } = answer.headers
@@ -188,7 +187,7 @@ async function sendLast(
     throw new RegistryError('invalid', `The registry stored ${blob.digest} in ${repository} with another digest`)
 }
 
-/** An upload that it does not know, and bytes that came out wrong on the way, are reasons to begin again. */
+/** The upload starts over after an unknown upload or bytes that were damaged in transit. */
 async function failure(answer: HttpResponse, { exchange, repository }: UploadOptions): Promise<RegistryError> {
   const error = await exchange.refuse(answer, `Uploading to ${repository}`)
   if (error.message.includes('DIGEST_INVALID')) return new WrongArrival('session', error.message, { cause: error })
@@ -198,14 +197,14 @@ async function failure(answer: HttpResponse, { exchange, repository }: UploadOpt
 
 class WrongArrival extends RegistryError {}
 
-/** Once may be the network. */
+/** The first time may have been a network fault. */
 const damaged = ({ digest }: Descriptor, cause: unknown): RegistryError =>
   new RegistryError('invalid', `Content ${digest} arrived twice with another digest`, {
     hint: 'Create the image again: it is damaged here',
     cause,
   })
 
-/** Undefined: from the beginning, in a new upload. */
+/** Undefined if the upload must start over. */
 async function whereItIs(session: Session, blob: Descriptor, options: UploadOptions): Promise<Session | undefined> {
   const { exchange, signal } = options
   const answer = await exchange.ask({ method: 'GET', url: session.location, signal }, scopesOf(options))
@@ -215,7 +214,7 @@ async function whereItIs(session: Session, blob: Descriptor, options: UploadOpti
   return sessionOf(answer, reached, session)
 }
 
-/** `0-41` → 42. `0-0` may mean none or one byte: nothing can be made of it but to begin again. */
+/** `0-41` → 42. `0-0` is ambiguous: none or one byte. */
 function rangeEnd(range: string | undefined): number | undefined {
   const [, end] = /^(?:bytes=)?0-(\d{1,15})$/.exec(range ?? '') ?? []
   return end === undefined || end === '0' ? undefined : Number(end) + 1
@@ -230,7 +229,7 @@ function bodyOf(
 ): HttpBody {
   return {
     bytes: end - start,
-    // To its very end, where whoever gives it checks it.
+    // The last piece is read to its end, where the content is verified.
     open: () => (end === size ? content.open(start) : firstOf(content.open(start), end - start)),
     onSent: (bytes) => onPosition?.(start + bytes),
   }
