@@ -1,26 +1,25 @@
-// What can boot a disk, by its partition table: an EFI system partition, BIOS boot code, an Apple container. Reads a
-// bounded number of bytes, whatever the table declares, and never fails because of what it finds.
+// Finds out by the partition table what can boot a disk: an EFI system partition, BIOS boot code or an Apple container.
+// Reads a bounded number of bytes, and tolerates any content.
 import fs from 'node:fs/promises'
 
 interface BootPath {
   /** An EFI system partition, or a FAT file system on the whole disk. */
   readonly efi: boolean
-  /** Code in the first sector, which a BIOS runs. */
+  /** Boot code in the first sector. */
   readonly bios: boolean
-  /** APFS or HFS+. */
   readonly apple: boolean
 }
 
 const sectorBytes = 512
-/** Of the disks that GPT is looked for on: those of Macs have the larger. */
+/** Macs have 4096. */
 const gptSectorBytes = [512, 4096]
-/** GPT has 128 entries of 128 bytes, nearly always. */
+/** Almost all GPTs have 128 entries of 128 bytes. */
 const maxTableBytes = 128 * 1024
 const smallestEntryBytes = 128
 const largestEntryBytes = 4096
 
 const efiSystem = 'c12a7328-f81f-11d2-ba4b-00a0c93ec93b'
-/** APFS, HFS+, and the partitions that only a Mac's firmware boots. */
+/** APFS, HFS+, and partitions that only the firmware of a Mac boots. */
 const appleTypes: ReadonlySet<string> = new Set([
   '7c3457ef-0000-11aa-aa11-00306543ecac',
   '48465300-0000-11aa-aa11-00306543ecac',
@@ -39,7 +38,7 @@ export async function readBootPath(file: string): Promise<BootPath> {
   if (first.length < sectorBytes) return { efi: false, bios: false, apple: false }
   const isSigned = first.readUInt16LE(510) === 0xaa55
   const bios = isSigned && first.subarray(0, 440).some((byte) => byte !== 0)
-  // A container or a file system without a table.
+  // A container or file system without a partition table.
   if (first.toString('latin1', 32, 36) === 'NXSB') return { efi: false, bios: false, apple: true }
   const isFat = isSigned && [54, 82].some((at) => first.toString('latin1', at, at + 3) === 'FAT')
   if (isFat) return { efi: true, bios, apple: false }
@@ -50,7 +49,7 @@ export async function readBootPath(file: string): Promise<BootPath> {
   return { efi: kinds.includes(mbrEfi), bios, apple: kinds.includes(mbrHfs) }
 }
 
-/** The types of the partitions; undefined without a GPT for sectors of this size. */
+/** The partition types; undefined without a GPT for this sector size. */
 async function gptTypes(
   sector: number,
   read: (offset: number, length: number) => Promise<Buffer>,
@@ -68,7 +67,7 @@ async function gptTypes(
   return types
 }
 
-/** A GUID as people write it; its first three parts are little-endian. */
+/** The first three parts of a GUID are little-endian. */
 function typeAt(table: Buffer, at: number): string {
   const hex = (from: number, to: number): string => table.toString('hex', at + from, at + to)
   const swapped = (from: number, to: number): string =>

@@ -1,10 +1,10 @@
-// Frees content that no image refers to. Which content that is, is a pure question; the deleting is safe beside puts, for
-// whatever was put or touched within the grace is new and stays, also when it happens in that very moment.
+// Frees content that no image refers to. Safe beside puts: content that was put or touched within the grace period
+// stays, even if that happens during the deletion.
 import type { ContentSource, ContentStore, Listed } from './content/content.ts'
 import { chunksOf } from './format/manifest.ts'
 import { readManifest } from './pack/stored-manifests.ts'
 
-/** Everything that the images with these manifests need. Manifests are read one after the other and not kept. */
+/** All content that these images need. Holds one manifest in memory at a time. */
 export async function referencedBy(
   manifests: Iterable<string> | AsyncIterable<string>,
   source: ContentSource,
@@ -23,7 +23,7 @@ export const mayGo = ({ digest, modifiedMs }: Listed, referenced: ReadonlySet<st
   !referenced.has(digest) && modifiedMs < beforeMs
 
 interface CollectOptions {
-  /** Longer than it takes from the last put or touch of an operation to the record that names its manifest. */
+  /** MUST be longer than the time from the last put or touch of an operation to the record that names its manifest. */
   readonly graceMs: number
   readonly now?: () => number
   readonly signal?: AbortSignal
@@ -35,8 +35,8 @@ interface Collected {
 }
 
 /**
- * `manifests` is asked for after the moment from which the grace counts, so that what is recorded while this runs is
- * covered by it. A manifest that cannot be read ends it before anything is deleted: nobody knows what it needs.
+ * Calls `manifests` after the start of the grace period, which covers records that are written while this runs. An
+ * unreadable manifest ends the collection before anything is deleted, because its content is unknown.
  */
 export async function collect(
   store: ContentStore,

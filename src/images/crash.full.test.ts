@@ -34,7 +34,7 @@ before(async () => {
   })
 })
 
-/** Code with everything at hand, in a process of its own. */
+/** Runs code in a child process, with the modules that it needs. */
 function start(code: string, env: Record<string, string> = {}, wrap: readonly string[] = []) {
   const module = (name: string) => JSON.stringify(path.join(import.meta.dirname, name))
   const text = `import fs from 'node:fs/promises'

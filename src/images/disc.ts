@@ -1,9 +1,8 @@
-// Whether a file is a disc that a VM can have in its drive: ISO 9660, UDF, or an installer as Apple's tools write it, by the
-// bytes that say so. Everything else in it is the guest's to read.
+// Recognises discs for the drive of a VM: ISO 9660, UDF, and installers in Apple's format.
 import fs from 'node:fs/promises'
 import { BadDiskError } from './qcow2/header.ts'
 
-/** What, where it says so, and how. */
+/** Each signature, its offset, and its encoding. */
 const signs: readonly (readonly [string, number, string])[] = [
   ['ISO 9660', 0x8001, 'CD001'],
   ['UDF', 0x8001, 'BEA01'],
@@ -15,7 +14,7 @@ const signs: readonly (readonly [string, number, string])[] = [
 ]
 const headBytes = 0x8006
 
-/** Throws BadDiskError for what is none. */
+/** Throws BadDiskError for anything else. */
 export async function checkDisc(file: string): Promise<void> {
   await using handle = await fs.open(file, 'r')
   const head = Buffer.alloc(headBytes)

@@ -1,8 +1,7 @@
-// What is clearly no raw disk, by its first bytes, its last sector and its size, with what to do about it. A raw disk has
-// nothing to be known by, so everything else is taken for one.
+// Recognises files that are no raw disks, by their beginning, last sector and size, with advice for users. Raw disks
+// have no signature, so anything else counts as one.
 import { sectorBytes } from './format/format.ts'
 
-/** So much of the beginning is looked at. */
 export const headBytes = 4_096
 
 interface Mark {
@@ -10,7 +9,7 @@ interface Mark {
   readonly advice: string
   readonly bytes: string
   readonly at?: number
-  /** In the last sector, not from the start. */
+  /** The offset is in the last sector. */
   readonly isLast?: boolean
 }
 
@@ -18,7 +17,7 @@ const convert = 'convert it with qemu-img convert -O qcow2, then upload the resu
 const unpack = 'unpack it, then upload the disk inside'
 const wrong = 'check that it is the right file'
 
-/** Latin 1, so that a character is a byte. */
+/** Latin 1, so that one character is one byte. */
 const marks: readonly Mark[] = [
   { what: 'a VMDK disk', advice: convert, bytes: 'KDMV' },
   { what: 'a VMDK disk', advice: convert, bytes: 'COWD' },
@@ -54,7 +53,7 @@ const marks: readonly Mark[] = [
 const hasMark = (head: Buffer, lastSector: Buffer, { bytes, at = 0, isLast = false }: Mark): boolean =>
   (isLast ? lastSector : head).toString('latin1', at, at + bytes.length) === bytes
 
-/** `head` is the first bytes of the file, as many as `headBytes`; `lastSector` its last 512. Undefined: it may be one. */
+/** `head`: the first `headBytes` of the file. Returns undefined if the file may be a disk. */
 export function whyNoDisk(head: Buffer, lastSector: Buffer, fileBytes: number): string | undefined {
   const mark = marks.find((each) => hasMark(head, lastSector, each))
   if (mark) return `it is ${mark.what}: ${mark.advice}`
@@ -64,15 +63,15 @@ export function whyNoDisk(head: Buffer, lastSector: Buffer, fileBytes: number): 
   return undefined
 }
 
-/** A disk begins with a boot sector, a table or zeros; none of them is made of letters alone. */
+/** A disk begins with a boot sector, a table or zeros, which are not text. */
 function isText(head: Buffer): boolean {
-  // The last character may be cut in two.
+  // The last character may be incomplete.
   for (let cut = 0; cut < 4 && cut < head.length; cut += 1) {
     try {
       const text = new TextDecoder('utf-8', { fatal: true }).decode(head.subarray(0, head.length - cut))
       return !/[^\P{Cc}\t\r\n\f]/u.test(text)
     } catch {
-      // Not here, or not at all.
+      // Not UTF-8, or cut elsewhere.
     }
   }
   return false

@@ -1,5 +1,5 @@
-// An uploaded disk becomes a raw one: qcow2 by our own reader (no QEMU tool ever opens it), compressed ones by streaming.
-// Never more out of it than the caller allows, whatever the file declares.
+// Converts uploaded disks to raw ones. svc3 reads qcow2 files itself, because QEMU's tools follow the names in them;
+// compressed files are streamed. The output is bounded, whatever the file declares.
 import { spawn } from 'node:child_process'
 import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
@@ -22,12 +22,12 @@ import { checkAllowed, qcow2ToRaw } from './qcow2/read.ts'
 type NormaliseOptions = WorkOptions & ReadAllowance
 
 interface Normalised {
-  /** What it was. */
+  /** The format of the upload. */
   readonly format: DiskFormat
   readonly virtualSizeBytes: number
 }
 
-/** Takes the source: afterwards there is only the target. When it fails there is no target, and the source is as it was. */
+/** Consumes the source. After a failure the source is unchanged and there is no target. */
 export async function normaliseDisk(source: string, target: string, options: NormaliseOptions): Promise<Normalised> {
   const format = await formatOf(source)
   const virtualSizeBytes = await steps[format](source, target, options)
@@ -46,7 +46,7 @@ const steps: Readonly<Record<DiskFormat, Step>> = {
   xz: expandXz,
 }
 
-/** zstd --long=27 at most; more is a way to take our memory. */
+/** At most --long=27, which bounds the memory. */
 const windowLimit = { [constants.ZSTD_d_windowLogMax]: 27 }
 
 const stoppable = ({ signal }: WorkOptions) => (signal ? { signal } : {})
@@ -56,13 +56,12 @@ async function formatOf(file: string): Promise<DiskFormat> {
   return recogniseDisk(await part(handle, 0, sectorBytes))
 }
 
-/** As much of it as there is. */
+/** Shorter at the end of the file. */
 async function part(file: fs.FileHandle, from: number, length: number): Promise<Buffer> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, Math.max(0, from))
   return buffer.subarray(0, bytesRead)
 }
 
-/** The file itself becomes the disk. */
 async function takeRaw(source: string, target: string, options: NormaliseOptions): Promise<number> {
   await using file = await fs.open(source, 'r+')
   const { size } = await file.stat()
@@ -77,7 +76,7 @@ async function takeRaw(source: string, target: string, options: NormaliseOptions
   return size
 }
 
-/** What comes out may be a qcow2 file again. Whatever comes out of that is the disk. */
+/** The result may be a qcow2 file, which is converted as well. */
 async function expand(
   source: string,
   target: string,
@@ -87,7 +86,7 @@ async function expand(
   const { size } = await fs.stat(source)
   return take(target, options, (write) => {
     const input = createReadStream(source, { highWaterMark: 2 ** 18 })
-    // It flows from here on: whoever reads it must be there in the same moment, or its beginning is lost.
+    // This starts the stream, so the reader MUST be attached in the same tick.
     input.on('data', () => options.onProgress?.({ bytes: input.bytesRead, of: size }))
     return pipeline(input, unpacker, write, stoppable(options))
   })
@@ -101,7 +100,7 @@ async function expandXz(source: string, target: string, options: NormaliseOption
       stdio: [file.fd, 'pipe', 'ignore'],
     })
     const ended = new Promise<number | null>((resolve, reject) => child.on('error', reject).on('close', resolve))
-    ended.catch(() => undefined) // It is awaited below; the stream may fail first.
+    ended.catch(() => undefined) // Awaited below; the stream may fail first.
     try {
       if (child.stdout === null) throw new Error('xz has no output')
       await pipeline(child.stdout, write, stoppable(options))
@@ -112,7 +111,7 @@ async function expandXz(source: string, target: string, options: NormaliseOption
   })
 }
 
-/** Streams may be of text as far as their types know; these are not. */
+/** The types of Node's streams include strings. */
 type Sink = (pieces: AsyncIterable<Buffer | string>) => Promise<void>
 
 async function take(

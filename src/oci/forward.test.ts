@@ -1,4 +1,4 @@
-// Chunks are sent while others are packed, and a registry that fails meanwhile does no harm.
+// Chunks are sent while others are packed, and a failing registry does no harm.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'

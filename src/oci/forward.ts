@@ -1,5 +1,5 @@
-// Sends chunks to a registry while others are being packed. A later copy sends what is missing. If the destination
-// refuses a chunk for good, packing ends.
+// Sends chunks to a registry while others are being packed. The copy that follows sends the rest. Packing ends if the registry
+// refuses a chunk for good.
 import type { ContentStore } from '../images/content/content.ts'
 import { RegistryError } from './artifact/errors.ts'
 import type { Destination } from './artifact/target.ts'

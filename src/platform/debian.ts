@@ -1,12 +1,12 @@
-// Programs that come from Debian's packages: which are missing, and how they come: by apt, once, saying so.
+// Installs missing Debian packages with apt.
 import { spawn } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
 
 export interface DebianProgram {
-  /** The package. */
+  /** The name of the package. */
   readonly name: string
-  /** The program, or an absolute file, that proves it is there. */
+  /** A program or an absolute path that exists if the package is installed. */
   readonly program: string
   readonly why: string
 }
@@ -20,13 +20,11 @@ const isThere = (program: string): boolean =>
 export const missingOf = (programs: readonly DebianProgram[]): DebianProgram[] =>
   programs.filter(({ program }) => !isThere(program))
 
-/** Only root may, and only where there is apt. */
 export const canInstall = (): boolean => process.getuid?.() === 0 && isThere('apt-get')
 
 export const installLine = (packages: readonly DebianProgram[]): string =>
   `apt-get install ${[...new Set(packages.map(({ name }) => name))].join(' ')}`
 
-/** Throws when apt fails or does not bring what it should. */
 export async function install(packages: readonly DebianProgram[]): Promise<void> {
   const names = [...new Set(packages.map(({ name }) => name))]
   await apt(['update', '-qq'])

@@ -9,7 +9,7 @@ const hold = (ms: number): void => void Atomics.wait(new Int32Array(new SharedAr
 it('an event loop that is held for 1.5 s is noticed, and how long it was', async () => {
   const { promise, resolve } = Promise.withResolvers<number>()
   using _watch = watchEventLoop(resolve)
-  // It measures the time between two of its own turns.
+  // The monitor needs two turns of the event loop.
   await sleep(300)
   hold(1_500)
   using _alive = aliveUntilDone()

@@ -1,12 +1,11 @@
-// Notices when something held the event loop: as long as it is held, nobody is answered and no heartbeat is sent. And lets long
-// work make way for others.
+// Detects a blocked event loop, and splits long work so that it does not block.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
-/** Longer than anything may take at once, and shorter than a heartbeat. */
+/** Longer than any single step should take, and shorter than a heartbeat. */
 const heldMs = 1_000
 const resolutionMs = 100
 
-/** `held` is told after the fact how long it was, at most once a second. */
+/** `held` is called after a block with its duration, at most once a second. */
 export function watchEventLoop(held: (heldMs: number) => void): Disposable {
   const delays = monitorEventLoopDelay({ resolution: resolutionMs })
   delays.enable()
@@ -25,7 +24,7 @@ export function watchEventLoop(held: (heldMs: number) => void): Disposable {
 
 const sliceMs = 15
 
-/** For long work: to be awaited between two pieces of it. Undefined until it has gone on for so long that others come first. */
+/** Long work awaits the result between two steps. It is a promise only when other work has waited for too long. */
 export function createSlices(nowMs: () => number = () => performance.now()): () => Promise<void> | undefined {
   let startMs = nowMs()
   return () => {

@@ -1,5 +1,5 @@
-// Runs a program: an argument list (never a shell), a small environment, bounded output, a time limit, an AbortSignal.
-// An error says which program failed and what it said last.
+// Runs a program with an argument list (never a shell), a small environment, bounded output, a time limit and an
+// AbortSignal. Errors name the program and its last output.
 import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -8,7 +8,7 @@ interface ExecOptions {
   readonly signal?: AbortSignal
   readonly timeoutMs?: number
   readonly cwd?: string
-  /** Kept of each stream: the last so many bytes. */
+  /** The last bytes of each stream that are kept. */
   readonly outputBytes?: number
   readonly input?: string | Uint8Array
   readonly env?: Readonly<Record<string, string>>
@@ -22,7 +22,7 @@ export interface ExecResult {
 export class ExecError extends Error {
   override readonly name = 'ExecError'
   readonly program: string
-  /** The exit code; undefined where it was ended by a signal or never ran. */
+  /** Undefined if a signal ended the program, or it never ran. */
   readonly exitCode: number | undefined
   readonly stderr: string
 
@@ -35,7 +35,7 @@ export class ExecError extends Error {
   }
 }
 
-/** Nothing else of our own environment goes to a child: it may hold secrets, and a child's is readable in /proc. */
+/** Children get no other variables, because those may be secrets, and /proc shows the environment of a child. */
 export const childEnvironment: Readonly<Record<string, string>> = {
   PATH: `${process.env.PATH ?? ''}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin`,
   LANG: 'C.UTF-8',
@@ -44,12 +44,12 @@ export const childEnvironment: Readonly<Record<string, string>> = {
 export const lastLines = (text: string, count: number): string =>
   text.trim().split('\n').slice(-count).join('\n').slice(-2_000)
 
-/** What a child wrote is read within this time after its end; whoever inherited its output may hold it open for ever. */
+/** Output is read for this long after the exit. Grandchildren may keep the pipe open forever. */
 const drainMs = 200
-/** A process that SIGKILL does not end hangs in the kernel: it is not waited for. */
+/** A process that survives SIGKILL hangs in the kernel, so waiting for it ends. */
 const killMs = 2_000
 
-/** In a process group of its own, so that a time limit also ends what it started. Settles when the program has ended. */
+/** The program gets a process group, so that the time limit also ends its children. */
 export function exec(program: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
   const { signal, timeoutMs = 60_000, cwd, outputBytes = 1_048_576, input, env = childEnvironment } = options
   return new Promise((resolve, reject) => {
@@ -88,14 +88,14 @@ export function exec(program: string, args: readonly string[], options: ExecOpti
     }
     child.stdout.on('data', stdout.take)
     child.stderr.on('data', stderr.take)
-    child.stdin.on('error', () => undefined) // A child that reads nothing says so by its exit.
+    child.stdin.on('error', () => undefined) // A child that does not read its input fails with an exit code.
     child.stdin.end(input)
     child.on('error', (error: NodeJS.ErrnoException) => {
       letGo()
       const problem = error.code === 'ENOENT' ? 'is not installed, or not in PATH' : `could not be run (${error.code})`
       reject(new ExecError(program, problem, undefined, '', error))
     })
-    // Once more through the event loop after the timer: what lies in the pipe by then is read, however busy we are.
+    // Another turn of the event loop reads what is in the pipe, even if this process is busy.
     child.on('exit', () => timers.push(setTimeout(() => setImmediate(settle), drainMs)))
     child.on('close', settle)
   })
@@ -126,7 +126,7 @@ function tail(limit: number): { take(chunk: Buffer): void; text(): string } {
   }
 }
 
-/** Where it is, and what changes with its file. */
+/** The path of a program, and a fingerprint that changes with its file. */
 export async function findProgram(
   name: string,
   searchPath = childEnvironment.PATH ?? '',

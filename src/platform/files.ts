@@ -1,7 +1,6 @@
-// Files that are whole or not there: written to a temporary name, fsynced, renamed, and the folder fsynced. And what is
-// said of one that should be read and cannot be.
+// Writes files atomically, with fsync of file and folder, and explains why a file cannot be read.
 
-// Not by `import`, which the command line's bundle would pay for at every start.
+// `import` would delay each start of the command line.
 const { lstatSync, renameSync, rmSync, writeFileSync } = process.getBuiltinModule('node:fs')
 const fs = process.getBuiltinModule('node:fs/promises')
 const path = process.getBuiltinModule('node:path')
@@ -33,8 +32,8 @@ export async function writeFileAtomically(
 }
 
 /**
- * Whole or not there, but not fsynced: survives this process, not the host. At once: nothing waits for a disk, and a turn
- * of the event loop for each step would cost ten times as much.
+ * Atomic, but without fsync: survives the end of this process, not of the host. Synchronous, because asynchronous steps
+ * would take ten times as long.
  */
 export function writeFileWhole(file: string, data: string): void {
   const temporary = `${file}.tmp`
@@ -56,7 +55,7 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** The text of a file, or undefined when there is none. Other failures are failures. */
+/** Undefined if the file does not exist. Throws for other failures. */
 export async function readFileIfPresent(file: string): Promise<string | undefined> {
   try {
     return await fs.readFile(file, 'utf8')
@@ -66,7 +65,7 @@ export async function readFileIfPresent(file: string): Promise<string | undefine
   }
 }
 
-/** Not only of files that can be read: one that is meant and cannot be read must not count as absent. */
+/** True also for files that cannot be read, because they must not count as missing. */
 export function mayBeThere(file: string): boolean {
   try {
     return lstatSync(file) !== undefined
@@ -82,7 +81,7 @@ const reasons: Readonly<Record<string, string>> = {
   ENOTDIR: 'its parent is not a folder: correct the path',
 }
 
-/** For people: why a file that may be there cannot be read, and what to do. */
+/** For users: why a file cannot be read, and what to do. */
 export function whyUnreadable(error: unknown): string {
   const { code = '', message } = error as NodeJS.ErrnoException
   return `cannot be read (${code}): ${reasons[code] ?? message}`

@@ -22,14 +22,14 @@ export interface HttpRequest {
   readonly authorization?: string | undefined
   readonly body?: HttpBody | string | undefined
   readonly signal?: AbortSignal | undefined
-  /** Without it, a redirect is a response like any other. */
+  /** Without it, redirects are returned. */
   readonly maxRedirects?: number | undefined
 }
 
 export interface HttpResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** Where the last redirect led. */
+  /** The URL after redirects. */
   readonly url: URL
   readonly body: Readable
 }
@@ -39,11 +39,11 @@ interface HttpClientOptions {
   readonly idleMs: number
   /** Per origin; 0: a connection serves one request. */
   readonly maxSockets: number
-  /** PEM, in place of the authorities that Node trusts. */
+  /** PEM of the only trusted CAs. Default: those of Node. */
   readonly ca?: readonly string[] | undefined
-  /** Opens connections in place of the default, which resolves the host and, for https, checks the certificate. */
+  /** Replaces how connections are opened. The default resolves the host and checks the certificate. */
   connect?(host: string, port: number): Promise<net.Socket>
-  /** In place of the system's resolver, for tests. */
+  /** Tests only: replaces the system's resolver. */
   readonly lookup?: net.LookupFunction | undefined
   /** Throws for a URL that must not be requested. Called for the first one and for each redirect. */
   checkUrl?(url: URL, from: URL): void
@@ -165,7 +165,7 @@ export function locationOf(location: string, base: URL): URL {
   return url
 }
 
-/** Reads a body that must be short; reads no more of one that is longer. */
+/** Reads a short body. Throws if it is longer than `maxBytes`. */
 export async function readAll({ body, url }: HttpResponse, maxBytes: number): Promise<Buffer> {
   const pieces: Buffer[] = []
   let bytes = 0
@@ -180,7 +180,7 @@ export async function readAll({ body, url }: HttpResponse, maxBytes: number): Pr
 
 const maxDiscardedBytes = 65_536
 
-/** Frees the connection: for the next request where little is left to read. */
+/** Frees the connection. If little is left to read, the next request can use it. */
 export function discard({ body, headers }: HttpResponse): void {
   if (Number(headers['content-length'] ?? 0) > maxDiscardedBytes) body.destroy()
   else body.resume()
@@ -194,7 +194,7 @@ const connectorBy =
       (error: Error) => callback(error, null),
     )
 
-/** Resolves only to addresses that may be connected to. */
+/** Resolves only to addresses that `check` allows. */
 function checkedLookup(
   lookup: net.LookupFunction,
   check: (address: string, host: string) => Error | undefined,
@@ -210,16 +210,16 @@ function checkedLookup(
     })
 }
 
-/** The pieces of a body, and what ends the request when the connection takes none of them for too long. */
+/** The pieces of a body. The request fails if the connection accepts none of them for `idleMs`. */
 function uploadOf({ bytes, open, onSent }: HttpBody, idleMs: number, signal: AbortSignal | undefined) {
   const stalled = new AbortController()
   const upload = {
     bytes,
     signal: signal ? AbortSignal.any([signal, stalled.signal]) : stalled.signal,
-    /** Why the request failed, where the connection is not to blame. */
+    /** The reason of a failure that the connection did not cause. */
     error: undefined as unknown,
     async *pieces(): AsyncGenerator<Uint8Array> {
-      // Starts with the first pull: a request may wait for a free connection for longer.
+      // Starts with the first read, because the request may wait longer for a free connection.
       const timer = setTimeout(() => stalled.abort(), idleMs)
       let sent = 0
       try {

@@ -75,7 +75,7 @@ describe('keyed log', () => {
 
   it('a keyed log that cannot be written anew takes changes as before, and is once it can', () => {
     const log = open()
-    // Nobody can write a file there.
+    // Not a folder.
     fs.mkdirSync(`${file}.tmp`)
     for (let count = 0; count < 2_000; count++) log.set('key', count)
     assert.ok(log.delete('key'))

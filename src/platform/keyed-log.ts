@@ -1,23 +1,23 @@
-// Values by key that outlive this process, in one file: a line for each change, the last one of a key counts. For what changes
-// often and need not survive a power cut: a change is one write to an open file, and nothing is fsynced.
+// A map in one append-only file: one line per change, of which the last one per key counts. For values that change
+// often and need not survive a power cut, because nothing is synced.
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { writeFileWhole } from './files.ts'
 
-/** Fewer lines are not worth writing the file anew. */
+/** Below this number of lines, compacting is not worth it. */
 const fewLines = 1_000
 
-/** A map. Where a change cannot be written, it throws, and nothing has changed. */
+/** If a change cannot be written, the method throws and the map is unchanged. */
 export class KeyedLog<V> extends Map<string, V> {
   readonly #file: string
   #descriptor: number | undefined
   #lines = 0
-  /** The file is not written anew before it has so many. */
+  /** The number of lines at which the file is compacted. */
   #maxLines = 0
-  /** The last line may be half there: the next one must not go on in it. */
+  /** The last line may be incomplete, so the next one must begin with a line break. */
   #isTorn = false
 
-  /** In `NAME.jsonl` of this folder. What an earlier version kept of each key, in `KEY/NAME.json`, is moved there. */
+  /** Uses `NAME.jsonl` in this folder, and imports the files `KEY/NAME.json` of earlier versions. */
   constructor(folder: string, name: string) {
     super()
     this.#file = path.join(folder, `${name}.jsonl`)
@@ -39,7 +39,7 @@ export class KeyedLog<V> extends Map<string, V> {
     return super.delete(key)
   }
 
-  /** The values stay; the next change opens the file again. */
+  /** Keeps the values. The next change opens the file again. */
   close(): void {
     if (this.#descriptor !== undefined) closeSync(this.#descriptor)
     this.#descriptor = undefined
@@ -65,7 +65,7 @@ export class KeyedLog<V> extends Map<string, V> {
     try {
       writeFileWhole(this.#file, [...this].map((change) => `${JSON.stringify(change)}\n`).join(''))
     } catch {
-      // One more line may fit where all of them do not.
+      // Compacting failed for lack of space. Single lines may still fit.
       this.#maxLines = this.#lines + fewLines
       return
     }
@@ -86,13 +86,13 @@ export class KeyedLog<V> extends Map<string, V> {
   #move(key: string, file: string): void {
     const value = parse(ifThere(() => readFileSync(file, 'utf8')) ?? '')
     if (value === undefined) return
-    // Where both are there, a kill -9 came in between, or an agent of an earlier version wrote since.
+    // Both exist after a kill -9, or if an agent of an earlier version ran since.
     this.set(key, value as V)
     rmSync(file)
   }
 }
 
-/** Undefined where it is no JSON, such as the beginning of a line whose writer was killed. */
+/** Undefined for invalid JSON, such as a line whose writer was killed. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -1,8 +1,8 @@
-// "One at a time" between processes: a file that names its holder. It comes into being whole, by link(), so that nobody
-// reads a half-written one; the lock of a process that died is taken over; and only its holder takes it away.
+// A lock between processes: a file that names its holder. It is created by link(), so that it is never seen incomplete.
+// A lock whose holder died is taken over.
 import { readFileIfPresent } from './files.ts'
 
-// Not by `import`, which the command line's bundle would pay for at every start.
+// `import` would delay each start of the command line.
 const fs = process.getBuiltinModule('node:fs/promises')
 
 export class LockedError extends Error {
@@ -45,7 +45,9 @@ async function take(file: string, own: string): Promise<void> {
   }
 }
 
-/** Moves the dead lock aside before it goes: of two that find it dead, one moves it, and a new one is put back. */
+/**
+ * Renames the lock before deleting it, because another process may have just replaced it. In that case it is put back.
+ */
 async function removeIfDead(file: string): Promise<void> {
   const text = await readFileIfPresent(file)
   if (text === undefined) return
@@ -59,7 +61,7 @@ async function removeIfDead(file: string): Promise<void> {
   await fs.rm(aside, { force: true })
 }
 
-/** Whether a process of this pid runs, also one of another user. A pid may be reused: see `isAlive` of processes.ts. */
+/** Also for processes of other users. A pid may be reused; `isAlive` of processes.ts detects that. */
 export function processExists(pid: number): boolean {
   if (!Number.isInteger(pid) || pid <= 0) return false
   try {

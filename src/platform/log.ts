@@ -1,11 +1,10 @@
-// The log: one JSON object a line on standard error (on a terminal, a short line to read), and nothing that is not on the
-// list below. A field is named here before it can be logged, so that a secret cannot slip in with an object that somebody
-// logs whole.
+// The log: JSON lines on standard error, or short lines on a terminal. Only listed fields can be logged, so that
+// secrets in an object cannot leak.
 import tty from 'node:tty'
 import pino from 'pino'
 import { preciseTimestamp } from './clock.ts'
 
-/** Everything a log line may carry. Values are scalars; texts are cut. */
+/** Values are scalars. Long texts are cut. */
 const allowedFields = [
   'requestId', 'actor', 'operation', 'method', 'route', 'status', 'durationMs', 'remote',
   'reason', 'problem', 'stack', 'code', 'kind', 'name', 'namespace', 'revision', 'address', 'version', 'node', 'count',
@@ -19,18 +18,18 @@ export interface Log {
   debug(message: string, fields?: LogFields): void
   info(message: string, fields?: LogFields): void
   warn(message: string, fields?: LogFields): void
-  /** `error` is reduced to its message and, for faults of ours, its stack: neither carries request data. */
+  /** Logs only the message of `error`, and its stack if it is a bug. Neither contains request data. */
   error(message: string, fields?: LogFields, error?: unknown): void
 }
 
 const longestText = 4_000
 
-/** Of the process: in a thread, process.stderr does not say. */
+/** In a thread, process.stderr has no isTTY. */
 const isTerminal = tty.isatty(2)
 let unwritten = ''
-/** A reader does not notice, and a busy server writes fewer times. */
+/** Too short to notice, and long enough to save writes on a busy server. */
 const gatherMs = 5
-/** What a moment logs goes out in one write, also when it is the last. */
+/** Gathers lines into one write. Lines are also written at the exit of the process. */
 function toStandardError(line: string): void {
   if (isTerminal) return void process.stderr.write(readableLine(line))
   if (unwritten === '') setTimeout(flush, gatherMs)
@@ -81,7 +80,7 @@ export function readableLine(json: string): string {
 
 const quoted = (text: string): string => (/^[^\s"]+$/.test(text) ? text : JSON.stringify(text))
 
-/** What would play tricks with the terminal. */
+/** Characters that could manipulate the terminal. */
 const unseen = /[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 
 export const silentLog: Log = createLog('silent')

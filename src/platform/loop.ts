@@ -1,15 +1,15 @@
-// Work that repeats: runs, waits, runs again, one run at a time. A failure is reported and the next run comes later.
+// Runs work periodically, one run at a time. A failure is reported, and the next run is not affected.
 
 export interface Loop {
-  /** "Look now": an early run; several nudges before it make one. Carries no input on purpose. */
+  /** Makes the next run begin immediately, or right after the current one. Has no parameters on purpose. */
   nudge(): void
-  /** No run starts after this, and the one under way has ended. */
+  /** Resolves when the current run has ended. No further run begins. */
   stop(): Promise<void>
 }
 
 interface LoopOptions {
   readonly everyMs: number
-  /** The first run comes after the first wait. */
+  /** Waits before the first run. */
   readonly isFirstLater?: boolean
   readonly run: (signal: AbortSignal) => Promise<void>
   readonly failed: (error: unknown) => void
@@ -17,12 +17,12 @@ interface LoopOptions {
 
 export function startLoop({ everyMs, isFirstLater = false, run, failed }: LoopOptions): Loop {
   const stopping = new AbortController()
-  /** Ends the wait that is under way. */
+  /** Ends the current wait. */
   let wake: () => void = () => undefined
-  /** Triggered while a run was under way, which may have looked already. */
+  /** Set during a run, which may have been too late to notice the reason. */
   let isNudged = false
 
-  /** Without an AbortController: a busy loop is nudged thousands of times a second. */
+  /** Without an AbortController, because a busy loop is nudged thousands of times a second. */
   const pause = async (): Promise<void> => {
     if (isNudged) return
     const { promise, resolve } = Promise.withResolvers<void>()

@@ -1,5 +1,5 @@
-// Tells systemd how a service stands (Type=notify). Node has no datagram sockets of the Unix kind: systemd's own small
-// program sends the word. Elsewhere, and where nobody asked for it, nothing happens.
+// Reports the state of the service to systemd (Type=notify). Node lacks Unix datagram sockets, so systemd-notify sends
+// the message. Does nothing without NOTIFY_SOCKET.
 import { childEnvironment, exec } from './exec.ts'
 
 const timeoutMs = 10_000
@@ -8,11 +8,10 @@ export async function notifySupervisor(state: 'ready' | 'stopping', status: stri
   const { NOTIFY_SOCKET } = process.env
   if (!NOTIFY_SOCKET) return
   const word = state === 'ready' ? '--ready' : 'STOPPING=1'
-  // One line: what follows a line break would be another variable.
+  // A line break would begin another variable.
   const line = status.replaceAll(/\s+/g, ' ').slice(0, 200)
   await exec('systemd-notify', [word, `--status=${line}`], {
     timeoutMs: timeoutMs,
     env: { ...childEnvironment, NOTIFY_SOCKET },
-    // That nobody hears it is no reason to end.
   }).catch((error: Error) => void process.stderr.write(`svc3: cannot notify systemd: ${error.message}\n`))
 }

@@ -1,4 +1,4 @@
-// A log that somebody else has opened for us is cut where it is, and its content kept once.
+// The rotation of a log file that another process has opened.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'

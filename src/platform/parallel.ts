@@ -1,8 +1,8 @@
-// Work on many things, some at once: the next is taken when there is room. The first failure ends it, after what was
-// running has come to rest, so that nobody writes into a file that is being removed.
+// Parallel work with a limit. After a failure no further item is started, and the error is thrown when all running ones
+// have ended, so that callers can clean up.
 import os from 'node:os'
 
-/** Enough to use every core; more only takes memory (each holds a chunk or two). */
+/** Enough to use all cores. Each item holds memory for one or two chunks. */
 export const defaultParallel = Math.min(os.availableParallelism(), 8)
 
 export async function eachAtOnce<T>(
@@ -28,7 +28,7 @@ export async function eachAtOnce<T>(
   if (failures.length > 0) throw failures[0]
 }
 
-/** As Promise.all, but nothing of it is under way any more when it fails. */
+/** Like Promise.all, but waits for all promises before it throws. */
 export async function allEnded(work: readonly Promise<unknown>[]): Promise<void> {
   await Promise.all(work).finally(() => Promise.allSettled(work))
 }
@@ -38,10 +38,10 @@ export interface Progress {
   readonly of: number
 }
 
-/** What everything here that takes long can be given. */
+/** Common options of long work. */
 export interface WorkOptions {
   readonly signal?: AbortSignal | undefined
   readonly onProgress?: ((progress: Progress) => void) | undefined
-  /** How many chunks are worked on at once. */
+  /** How many chunks are processed in parallel. */
   readonly parallel?: number | undefined
 }

@@ -1,4 +1,4 @@
-// Which process is which: a pid alone is reused, a pid with its start time is not. And which run of the host this is.
+// Identifies processes by pid and start time, because pids are reused; and the current boot of the host.
 import { hash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -6,18 +6,18 @@ import { exec } from './exec.ts'
 
 export interface ProcessId {
   readonly pid: number
-  /** Opaque: equal or not. */
+  /** Opaque. Compare for equality only. */
   readonly startTime: string
 }
 
 const isLinux = process.platform === 'linux'
 
-/** The start time of a living process; undefined when there is none (a zombie is none). */
+/** Undefined if no such process exists, or it is a zombie. */
 export async function startTimeOf(pid: number): Promise<string | undefined> {
   if (!Number.isInteger(pid) || pid <= 0) return undefined
   if (isLinux) {
     const stat = await fs.readFile(`/proc/${pid}/stat`, 'utf8').catch(absent)
-    // After the name, which may hold anything, in the last parenthesis: state is the 1st field, starttime the 20th.
+    // The name in parentheses may contain anything. After it, state is the 1st field and starttime the 20th.
     const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
     return fields === undefined || fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19]
   }
@@ -28,7 +28,7 @@ export async function startTimeOf(pid: number): Promise<string | undefined> {
 
 export const isAlive = async ({ pid, startTime }: ProcessId): Promise<boolean> => (await startTimeOf(pid)) === startTime
 
-/** The arguments of a process; empty when it is gone or not ours to look at. */
+/** Empty if the process has ended, or is not accessible. */
 export async function argumentsOf(pid: number): Promise<readonly string[]> {
   if (isLinux) {
     const text = await fs.readFile(`/proc/${pid}/cmdline`, 'utf8').catch(absent)
@@ -38,13 +38,12 @@ export async function argumentsOf(pid: number): Promise<readonly string[]> {
   return stdout.trim() === '' ? [] : stdout.trim().split(' ')
 }
 
-/** Processes one of whose arguments contains the text. Looks at every process: for recovery, not for every day. */
+/** Processes with an argument that contains the text. Slow, because it reads all processes. */
 export async function findByArgument(text: string): Promise<readonly number[]> {
   const all = await everyProcess()
   return all.filter(({ words }) => words.some((word) => word.includes(text))).map(({ pid }) => pid)
 }
 
-/** Every process but this one, with its arguments. */
 export async function everyProcess(): Promise<readonly { readonly pid: number; readonly words: readonly string[] }[]> {
   const others = (await everyPid()).filter((pid) => pid !== process.pid)
   const found = []
@@ -61,7 +60,7 @@ async function everyPid(): Promise<readonly number[]> {
     .filter((pid) => pid > 0)
 }
 
-/** Waits until a process is no more. There is no event for a process that is not our child; this is bounded. */
+/** Polls, because only children have an exit event. Returns whether the process ended in time. */
 export async function waitForEnd(id: ProcessId, timeoutMs: number): Promise<boolean> {
   const deadline = performance.now() + timeoutMs
   for (let pauseMs = 2; await isAlive(id); pauseMs = Math.min(pauseMs * 2, 50)) {
@@ -83,8 +82,8 @@ export async function kill(id: ProcessId, signal: NodeJS.Signals): Promise<void>
 let bootId: Promise<string> | undefined
 
 /**
- * Another one after each boot of the host; and in a container after each start of it, which ends every process in there
- * just as well: so the first process, by its start time and its namespace, is part of it.
+ * Differs after each boot of the host. In a container it differs after each start of the container, because that ends
+ * all processes, too; this is why it includes the first process and its namespace.
  */
 export const hostBootId = (): Promise<string> => {
   bootId ??= readBootId()
@@ -101,7 +100,7 @@ async function readBootId(): Promise<string> {
   return stdout.trim() || `${os.hostname()}-unknown`
 }
 
-/** Of a living process, equal only to itself, also after a reboot. */
+/** Unique for a process, even across reboots. */
 export async function stampOf(pid: number): Promise<string> {
   const started = await startTimeOf(pid)
   return started === undefined ? 'none' : hash('sha256', `${await hostBootId()} ${pid} ${started}`).slice(0, 16)

@@ -1,3 +1,3 @@
-// What went wrong, in words, whatever was thrown.
+// The message of anything that was thrown.
 
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,18 +1,17 @@
-// Reports the newest of many values: one at a time, not too often, and the last one always, so that whoever reads them never
-// sees for long what is no longer true.
+// Sends the latest of many values: one at a time, limited in rate, and always the last one.
 
 export interface Reporter<T> extends AsyncDisposable {
   report(value: T): void
-  /** Also sends what was held back; throws what that throws. */
+  /** Also sends a pending value. Throws if that fails. */
   end(): Promise<void>
-  /** Without what was held back. */
+  /** Drops a pending value. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
 interface ReporterOptions {
-  /** Why a report could not be sent; the work that it is about goes on. */
+  /** Called when a value could not be sent. The reporter continues. */
   failed?(error: unknown): void
-  /** The first value waits, too: there may be no need for any. */
+  /** Delays the first value as well, because the work may end before it is needed. */
   readonly isPatient?: boolean
   readonly everyMs?: number
 }

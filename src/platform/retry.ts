@@ -1,4 +1,5 @@
-// Retries: which failures to retry, how long to wait, and when to give up. Imports nothing, so that browsers can run it.
+// Retries: which failures to retry, how long to wait, and when to give up. Imports nothing, so that browsers can run
+// it.
 
 export interface RetryPolicy {
   /** Consecutive attempts without progress, including the first. */
@@ -110,9 +111,7 @@ export const unlessAborted =
 const never = new AbortController().signal
 
 interface Retriable {
-  /** Another try may succeed without intervention. */
   readonly isTransient: boolean
-  /** The wait that the server requested. */
   readonly retryAfterMs?: number | undefined
 }
 

@@ -1,12 +1,11 @@
-// Tar files, one entry after the other, without holding more than a piece: plain files are written, and whatever dpkg and
-// GNU tar write is read.
+// Reads and writes tar files as streams. Writes plain files, and reads what dpkg and GNU tar write.
 import { createHash, type Hash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 
 const blockBytes = 512
-/** Of the entries that carry the long name of the next one, which are held in memory. */
+/** Limits entries that contain the long name of the next one, because they are held in memory. */
 const maxExtensionBytes = 1_048_576
-/** More than this does not fit into the octal digits of the header. */
+/** The octal digits of the header cannot express more. */
 const maxOctal = 8 ** 11 - 1
 
 export class TarError extends Error {
@@ -26,7 +25,7 @@ export class TarWriter {
     return this.#bytes
   }
 
-  /** Of everything that was written so far. */
+  /** The digest of everything written so far. */
   sha256(): string {
     return this.#hash.copy().digest('hex')
   }
@@ -57,25 +56,27 @@ export class TarWriter {
 }
 
 export interface TarEntry {
-  /** Without the slash that folders end in. */
+  /** Without the trailing slash of folders. */
   readonly name: string
   /** As in the header: 0 a file, 1 a hard link, 2 a symbolic link, 5 a folder. */
   readonly type: string
   readonly mode: number
-  /** Of links. */
+  /** The target of a link. */
   readonly target: string
   readonly bytes: number
-  /** Of everything before this entry; empty where the reader was given no hash. */
+  /** The digest of everything before this entry; empty if the reader has no hash. */
   readonly sha256Before: string
-  /** Read or left, but not kept for later. */
+  /** MUST be read before the next entry is requested, or not at all. */
   content(): AsyncGenerator<Buffer>
 }
 
-/** Throws a TarError where the archive is damaged or cut off. Reads the source to its end, also what follows the archive. */
+/**
+ * Throws TarError for a damaged or incomplete archive. Reads the source to its end, including bytes after the archive.
+ */
 export async function* readTar(source: AsyncIterable<Buffer>, hash?: Hash): AsyncGenerator<TarEntry> {
   const pieces = source[Symbol.asyncIterator]()
   let piece: Buffer = Buffer.alloc(0)
-  /** At least one byte, at most so many. */
+  /** Between one and `most` bytes. */
   const takeSome = async (most: number): Promise<Buffer> => {
     while (piece.length === 0) {
       const next = await pieces.next()
@@ -119,14 +120,14 @@ export async function* readTar(source: AsyncIterable<Buffer>, hash?: Hash): Asyn
       for await (const _ of content());
       await take(paddingOf(bytes))
     }
-    // A program that writes the archive fails when nobody reads the blocks that fill it up.
+    // Otherwise a program that writes the archive would fail when writing its padding.
     while (!(await pieces.next()).done);
   } finally {
     await pieces.return?.()
   }
 }
 
-/** For entries that are small enough to be held in memory. */
+/** The content of a small entry. */
 export async function contentOf(entry: TarEntry): Promise<Buffer> {
   const pieces: Buffer[] = []
   for await (const piece of entry.content()) pieces.push(piece)
@@ -144,7 +145,7 @@ function headerOf(name: string, size: number): Buffer {
   header.write('0000000\0', 116)
   if (size <= maxOctal) header.write(`${size.toString(8).padStart(11, '0')}\0`, 124)
   else {
-    // As GNU tar does it: the highest bit, then a binary number.
+    // GNU tar's format for large sizes: the highest bit, then a binary number.
     header[124] = 0x80
     header.writeBigUInt64BE(BigInt(size), 128)
   }
@@ -157,14 +158,14 @@ function headerOf(name: string, size: number): Buffer {
 
 type Header = Pick<TarEntry, 'name' | 'type' | 'mode' | 'target' | 'bytes'>
 
-/** Undefined for the block that ends an archive. */
+/** Undefined at the end of the archive. */
 function parseHeader(header: Buffer): Header | undefined {
   if (header.every((byte) => byte === 0)) return undefined
   const text = (from: number, to: number): string => textIn(header.subarray(from, to))
   const octal = (from: number, to: number): number => Number.parseInt(text(from, to).trim() || '0', 8)
   if (octal(148, 156) !== checksumOf(header)) throw new TarError('it is not a tar file, or it is damaged')
   const isBinary = ((header[124] ?? 0) & 0x80) !== 0
-  // GNU tar has other things in the place of the prefix, and other bytes after `ustar`.
+  // GNU tar has no prefix here, and other bytes after `ustar`.
   const prefix = header.toString('latin1', 257, 263) === 'ustar\0' ? text(345, 500) : ''
   return {
     name: prefix === '' ? text(0, 100) : `${prefix}/${text(0, 100)}`,
@@ -175,7 +176,7 @@ function parseHeader(header: Buffer): Header | undefined {
   }
 }
 
-/** Records of `LENGTH KEY=VALUE\n`, where the length is that of the whole record in bytes. */
+/** Records of `LENGTH KEY=VALUE\n`. The length includes itself. */
 function parsePax(data: Buffer): Partial<Header> {
   const records = new Map<string, string>()
   for (let at = 0; at < data.length; ) {
@@ -200,7 +201,7 @@ function checkedSize(size: number): number {
 
 const textIn = (bytes: Buffer): string => bytes.toString('utf8').split('\0', 1)[0] ?? ''
 
-/** The sum of all bytes, where its own place counts as blanks. */
+/** The sum of all bytes, with the checksum field as blanks. */
 function checksumOf(header: Buffer): number {
   let sum = 8 * 32
   for (const [place, byte] of header.entries()) if (place < 148 || place >= 156) sum += byte

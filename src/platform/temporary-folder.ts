@@ -1,5 +1,5 @@
-// A folder that becomes the result by one rename, or goes. Its name says which process makes it, so that the next build
-// removes what a killed one left, and leaves alone what a living one is at.
+// A temporary folder that is renamed to its target when it is complete. Its name identifies the process, so that
+// folders of killed processes can be removed.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { syncFolder } from './files.ts'
@@ -7,11 +7,11 @@ import { stampOf } from './processes.ts'
 
 interface Temporary extends AsyncDisposable {
   readonly path: string
-  /** Takes the place of `target`. Where another was faster, that one stays, unless it is to be replaced. */
+  /** If `target` exists, it is kept unless `replace` is set, and this folder is removed. */
   become(target: string, options?: { readonly replace?: boolean }): Promise<void>
 }
 
-/** Up to 3.0.0-alpha.26 there was a number after the pid, and on a Mac no number. */
+/** Before 3.0.0-alpha.27 a number followed the pid, except on Macs. */
 const pattern = /^\..+\.(\d+)-(\w+)\.[a-zA-Z0-9]{6}$/
 
 export async function makeTemporary(folder: string, name: string): Promise<Temporary> {
@@ -41,7 +41,7 @@ async function setAside(target: string, aside: string): Promise<void> {
   })
 }
 
-/** Removes what processes that are no more have left in a folder. */
+/** Removes the folders of ended processes. */
 export async function removeStale(folder: string): Promise<void> {
   const names = await fs.readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
@@ -53,6 +53,6 @@ export async function removeStale(folder: string): Promise<void> {
   }
 }
 
-/** A child of a killed build may still be writing for a moment: hence the retries. */
+/** Retries, because a child of a killed process may still write. */
 const remove = (folder: string): Promise<void> =>
   fs.rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })

@@ -1,8 +1,8 @@
-// Where the program of a thread is.
+// Finds the program of a worker thread.
 import fs from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-/** From source it lies beside the caller as TypeScript; bundled, beside the bundle or above its chunks. */
+/** TypeScript beside the caller in the source tree; in a bundle, beside it or above its chunks. */
 export function findThread(name: string, callerUrl: string): URL {
   const places = [`./${name}.ts`, `./${name}.mjs`, `../${name}.mjs`].map((place) => new URL(place, callerUrl))
   const found = places.find((place) => fs.existsSync(fileURLToPath(place)))

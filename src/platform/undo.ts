@@ -1,12 +1,11 @@
-// Work of several steps that leaves nothing behind: each step says how to take it back, and when a later one fails they
-// are taken back, last first.
+// Undoes the steps of failed work, last first.
 
 export interface Undo {
-  /** What takes back the step that was just done, or is about to be tried. */
+  /** Adds how to undo a step that was done, or is about to be tried. */
   push(takeBack: () => Promise<void>): void
-  /** Takes back everything. One that fails does not keep the others from it; the failures are returned. */
+  /** Undoes all steps and returns the failures. */
   run(): Promise<readonly unknown[]>
-  /** There is no way back from here on. */
+  /** Keeps what was done. */
   clear(): void
 }
 

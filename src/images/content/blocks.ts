@@ -1,12 +1,12 @@
-// Where the blocks of a disk are read from.
+// The source of a disk's blocks.
 import type fs from 'node:fs/promises'
 
 export interface BlockSource {
-  /** Fills the whole of the target. */
+  /** Fills the whole target. */
   read(target: Buffer, at: number): Promise<void>
 }
 
-/** A file as blocks: zeros behind its end, and a failure when it is shorter than it was. */
+/** Reads zeros beyond the end. Throws if the file has become shorter. */
 export const fileSource = (file: fs.FileHandle, bytes: number): BlockSource => ({
   async read(target, at) {
     const wanted = Math.max(0, Math.min(target.length, bytes - at))

@@ -1,4 +1,4 @@
-// Writing at a place: all of it, or all but the blocks that are zero, which a new file has anyway.
+// Writes at an offset: everything, or only blocks that are not zero, for new files.
 import type fs from 'node:fs/promises'
 import { blockBytes } from '../format/format.ts'
 
@@ -8,7 +8,7 @@ export async function writeAll(file: fs.FileHandle, data: Uint8Array, place: num
   for (let at = 0; at < data.length; ) at += (await file.write(data, at, data.length - at, place + at)).bytesWritten
 }
 
-/** Says how many bytes were not zero. */
+/** Returns the number of bytes written. */
 export async function writeSparse(file: fs.FileHandle, data: Buffer, place: number): Promise<number> {
   let written = 0
   for (let at = 0; at < data.length; ) {

@@ -1,17 +1,17 @@
-// Arithmetic of places on a disk: which chunk shows through where when layers lie over each other. Pure. Every list is
-// in order and without overlaps, and so are the results; each step is one pass over its lists.
+// Arithmetic of disk ranges: which chunk is visible where in a stack of layers. All lists are sorted and free of
+// overlaps, and each function makes one pass over them.
 import type { Chunk, Extent, Layer } from './format.ts'
 
 export interface Segment {
   readonly offset: number
   readonly length: number
-  /** What is to be seen there; undefined for zeros. */
+  /** Undefined for zeros. */
   readonly chunk: Chunk | undefined
-  /** Where in the chunk's bytes it begins. */
+  /** The offset in the chunk's bytes. */
   readonly at: number
 }
 
-/** What is to be seen of a stack of layers. Zeros stand only where a layer says so. */
+/** What is visible of a stack of layers. Zeros only where a layer records them. */
 export function resolveLayers(layers: readonly Layer[]): readonly Segment[] {
   let seen: readonly Segment[] = []
   for (const layer of layers) {
@@ -35,7 +35,7 @@ function segmentsOf({ chunks, zeros = [] }: Layer): readonly Segment[] {
 
 const zeroSegment = ([offset, length]: Extent): Segment => ({ offset, length, chunk: undefined, at: 0 })
 
-/** Both lists in one; they have no place in common. */
+/** The lists MUST NOT overlap. */
 function mergeSegments(a: readonly Segment[], b: readonly Segment[]): readonly Segment[] {
   const merged: Segment[] = []
   let index = 0
@@ -50,7 +50,7 @@ function mergeSegments(a: readonly Segment[], b: readonly Segment[]): readonly S
   return merged
 }
 
-/** What is left of `from` where `what` is not. */
+/** The parts of `from` that are not in `what`. */
 function subtractSegments(from: readonly Segment[], what: readonly Segment[]): readonly Segment[] {
   const left: Segment[] = []
   let first = 0
@@ -70,13 +70,12 @@ function subtractSegments(from: readonly Segment[], what: readonly Segment[]): r
   return left
 }
 
-/** The part of a segment between two places on the disk. */
 const cut = (segment: Segment, start: number, end: number): Segment =>
   start === segment.offset && end === start + segment.length
     ? segment
     : { ...segment, offset: start, length: end - start, at: segment.at + start - segment.offset }
 
-/** Those zeros that hide something: where the layers below have nothing, zeros need not be said. */
+/** The zeros that hide data. Other zeros need not be recorded. */
 export function neededZeros(zeros: readonly Extent[], below: readonly Layer[]): Extent[] {
   const all = zeros.map(zeroSegment)
   const data = resolveLayers(below).filter(({ chunk }) => chunk !== undefined)
@@ -86,14 +85,14 @@ export function neededZeros(zeros: readonly Extent[], below: readonly Layer[]): 
   return needed
 }
 
-/** Appends an extent, as one with the last where it follows on it. */
+/** Joins adjacent extents. */
 export function addExtent(extents: Extent[], offset: number, length: number): void {
   const last = extents.at(-1)
   if (last && last[0] + last[1] === offset) extents[extents.length - 1] = [last[0], last[1] + length]
   else extents.push([offset, length])
 }
 
-/** The first segment that reaches beyond a place; as many as there are when none does. */
+/** The index of the first segment that ends after `offset`, or the number of segments. */
 export function firstBeyond(segments: readonly Segment[], offset: number): number {
   let low = 0
   let high = segments.length

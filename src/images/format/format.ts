@@ -1,19 +1,18 @@
-// What an image is: a manifest over content-addressed chunks. A chunk is bytes for a list of extents of the disk; later
-// layers win over earlier ones; what no layer names is zero. Pure: no I/O. Everything is immutable once it has a digest.
+// The format of images: a manifest over chunks that are named by their digests. A chunk has the bytes of some extents
+// of the disk; later layers hide earlier ones; everything else is zero. Content with a digest is immutable.
 import * as t from 'typebox'
 import { Compile } from 'typebox/compile'
 import { architectures } from '../../api/architecture.ts'
 
 export const formatVersion = 1
 export const mediaType = 'application/vnd.svc3.image.manifest.v1+json'
-/** Chunks of a whole disk; also the most that one chunk may hold uncompressed. */
+/** The alignment of chunks on a disk, and the most that one may hold uncompressed. */
 export const chunkBytes = 16 * 2 ** 20
-/** Extents are whole blocks of this size. The last block of a disk that ends inside it is filled up with zeros. */
+/** Extents are whole blocks. The last block of a disk is padded with zeros. */
 export const blockBytes = 64 * 1_024
-/** Disks are made of sectors. */
 export const sectorBytes = 512
 export const largestManifestBytes = 16 * 2 ** 20
-/** Of a whole manifest, attachments included. They bound what a hostile one can make us hold. */
+/** Limits of a manifest with its attachments, which bound the memory that a malicious one takes. */
 export const maxChunks = 100_000
 export const maxExtents = 1_000_000
 export const maxLayers = 64
@@ -23,41 +22,41 @@ const Digest = t.String({ pattern: digestPattern.source })
 const Bytes = t.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const closed = { additionalProperties: false }
 
-/** [offset, length] on the disk, in bytes, both multiples of blockBytes. */
+/** [offset, length] in bytes, multiples of blockBytes. */
 const Extent = t.Tuple([Bytes, Bytes])
 export type Extent = readonly [offset: number, length: number]
 
-/** `digest` is that of the stored bytes (zstd, or none when that does not pay); `rawBytes` what they expand to. */
+/** `digest` is of the stored bytes, which are compressed if that pays; `rawBytes` is the uncompressed length. */
 const Chunk = t.Object(
   {
     digest: Digest,
     storedBytes: Bytes,
     rawBytes: Bytes,
     compression: t.Enum(['zstd', 'none']),
-    /** Of what they expand to, where that is something else. Images of earlier versions do not say. */
+    /** The digest of the uncompressed bytes, if it differs. Images of earlier versions lack it. */
     rawDigest: t.Optional(Digest),
-    /** In order, not overlapping, also from chunk to chunk of a layer; their lengths add up to rawBytes. */
+    /** Sorted, without overlaps within a layer. Their lengths add up to rawBytes. */
     extents: t.Array(Extent),
   },
   closed,
 )
 
-/** A layer: the whole disk, or the blocks that differ from the layers before it. */
+/** The whole disk, or the blocks that differ from the layers before. */
 const Layer = t.Object(
   {
     chunks: t.Array(Chunk),
-    /** What is zero again where an earlier layer has data: in order, overlapping neither each other nor the chunks. */
+    /** What hides data of earlier layers with zeros. Sorted; overlaps neither itself nor the chunks. */
     zeros: t.Optional(t.Array(Extent)),
   },
   closed,
 )
 
-/** A file that goes with the disk (kernel, initrd, memory, NVRAM), in chunks of its own; what they leave out is zero. */
+/** A file that belongs to the disk, such as kernel, memory or NVRAM. Ranges without a chunk are zero. */
 const Attachment = t.Object({ bytes: Bytes, chunks: t.Array(Chunk) }, closed)
 
 /**
- * What tart keeps of a machine beside its disk, as it was: its config (JSON with model, identifier, …), and the memory of
- * its firmware, without which macOS does not boot.
+ * The machine of a tart image: its config (JSON with model, identifier, …) and its NVRAM, without which macOS does not
+ * boot.
  */
 const Machine = t.Object({ config: Attachment, nvram: t.Optional(Attachment) }, closed)
 
@@ -65,7 +64,7 @@ const Manifest = t.Object(
   {
     formatVersion: t.Literal(formatVersion),
     architecture: t.Enum(architectures),
-    /** Which guest the disk holds, where somebody said so. */
+    /** The guest's operating system, if declared. */
     os: t.Optional(t.Enum(['macos', 'linux', 'other'])),
     virtualSizeBytes: Bytes,
     boot: t.Union([
@@ -75,7 +74,7 @@ const Manifest = t.Object(
           kind: t.Literal('kernel'),
           kernel: Attachment,
           initrd: t.Optional(Attachment),
-          /** One line of printable ASCII: it becomes an argument of the hypervisor. */
+          /** Printable ASCII in one line, because it becomes an argument of the hypervisor. */
           commandLine: t.String({ maxLength: 2_048, pattern: '^[ -~]*$' }),
         },
         closed,
@@ -83,14 +82,14 @@ const Manifest = t.Object(
     ]),
     layers: t.Array(Layer),
     machine: t.Optional(Machine),
-    /** The manifest that this one was made from, when it was. */
+    /** The manifest that this image was made from. */
     parent: t.Optional(Digest),
-    /** Memory of a running VM. It fits a VM of exactly this description; any other boots from the disk. */
+    /** The memory of a running VM. A VM with another description boots from the disk. */
     memory: t.Optional(
       t.Object(
         {
           state: Attachment,
-          /** Hypervisor, its version, machine, processor, cores, memory, devices: compared as a whole. */
+          /** Hypervisor, version, machine, processor, cores, memory, devices. Compared as a whole. */
           description: t.Record(
             t.String({ pattern: '^[a-zA-Z][a-zA-Z0-9._-]{0,63}$' }),
             t.Union([t.String({ maxLength: 4_096 }), Bytes]),
@@ -114,10 +113,9 @@ type Frozen<T> = T extends string | number | undefined ? T : { readonly [Key in 
 
 const shape = Compile(Manifest)
 
-/** Whether a value looks like a manifest; whether it makes sense is manifest.ts's to say. */
+/** Checks the shape only; see `checkManifest`. */
 export const hasShape = (value: unknown): value is Manifest => shape.Check(value)
 
-/** Where and why it does not, for a message. */
 export function shapeProblem(value: unknown): string {
   const [first] = shape.Errors(value)
   return first === undefined ? 'it is not a manifest' : `${first.instancePath || 'the whole'} ${first.message}`

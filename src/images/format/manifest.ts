@@ -1,5 +1,5 @@
-// Manifests as bytes: one spelling for each, so one digest; and what a manifest from anywhere has to be before any of it
-// is used. Pure.
+// Encodes manifests in canonical form, so that equal ones have equal digests, and checks manifests from untrusted
+// sources.
 import { hash } from 'node:crypto'
 import { largestDiskBytes } from '../../rules/sizes.ts'
 import type { Attachment, Chunk, Extent, Manifest } from './format.ts'
@@ -24,7 +24,6 @@ export class BadManifestError extends Error {
 
 export const digestOf = (bytes: Uint8Array | string): string => `sha256:${hash('sha256', bytes)}`
 
-/** Bytes rounded up to whole blocks: as far as extents may go. */
 export const wholeBlocks = (bytes: number): number => Math.ceil(bytes / blockBytes) * blockBytes
 
 export interface EncodedManifest {
@@ -32,7 +31,7 @@ export interface EncodedManifest {
   readonly bytes: Buffer
 }
 
-/** What we made ourselves is checked like anything else: a manifest that nobody could read must not be written. */
+/** Checks the manifest, so that no unreadable one is stored. */
 export function encodeManifest(manifest: Manifest): EncodedManifest {
   checkManifest(manifest)
   const bytes = Buffer.from(canonical(manifest))
@@ -51,7 +50,7 @@ export function decodeManifest(bytes: Uint8Array, digest?: string): Manifest {
     throw new BadManifestError('it is not JSON')
   }
   checkManifest(value)
-  // Also refuses fields named twice and other spellings, of which two readers could make two different things.
+  // Also refuses duplicate fields, which two readers could interpret differently.
   if (canonical(value) !== text) throw new BadManifestError('it is not in canonical form')
   return value
 }
@@ -76,7 +75,7 @@ export function checkManifest(value: unknown): asserts value is Manifest {
   }
 }
 
-/** Everything in a manifest that has chunks, but the layers. */
+/** All parts with chunks, except the layers. */
 function attachmentsOf({
   boot,
   memory,
@@ -88,7 +87,7 @@ function attachmentsOf({
   return found.filter((pair): pair is [string, Attachment] => pair[1] !== undefined)
 }
 
-/** Every chunk of a manifest. The same content may be named more than once. */
+/** May yield the same content more than once. */
 export function* chunksOf(manifest: Manifest): Generator<Chunk> {
   for (const { chunks } of manifest.layers) yield* chunks
   for (const [, { chunks }] of attachmentsOf(manifest)) yield* chunks
@@ -117,7 +116,7 @@ function checkChunks(chunks: readonly Chunk[], bytes: number, where: string, cou
   }
 }
 
-/** Returns where the last one ends. */
+/** Returns the end of the last extent. */
 function checkExtents(
   extents: readonly Extent[],
   bytes: number,
@@ -152,7 +151,7 @@ function overlaps(chunks: readonly Chunk[], zeros: readonly Extent[]): boolean {
 
 const tooLong = (bytes: number) => `it is ${bytes} bytes long, more than ${largestManifestBytes}`
 
-/** Keys sorted, no spaces; numbers are integers, so JavaScript's spelling of them is everybody's. */
+/** Sorted keys, no spaces. All numbers are integers, which have one spelling. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)

@@ -26,7 +26,7 @@ function request(kind: number, cookie: bigint, offset: bigint, length: number): 
 }
 
 const clientFlags = Buffer.from([0, 0, 0, 3])
-/** An empty name, and one kind of information that is asked for. */
+/** An empty name, and a request for one kind of information. */
 const go = option(7, Buffer.from([0, 0, 0, 0, 0, 1, 0, 3]))
 const steps = (session: NbdSession, ...pieces: Buffer[]): NbdAction[] =>
   pieces.flatMap((piece) => [...session.take(piece)])

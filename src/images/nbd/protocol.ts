@@ -1,16 +1,15 @@
-// The server's side of NBD for one disk that is only read: fixed newstyle handshake, simple replies, no TLS. Pure: bytes in,
-// steps out. What a client may make us keep is bounded, and each byte is looked at once.
+// The server's side of NBD for one read-only disk: fixed newstyle handshake, simple replies, no TLS. No I/O. The state
+// of a connection is bounded.
 // https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md
 
 export type NbdAction =
-  /** To be sent to the client as it is. */
   | { readonly kind: 'send'; readonly bytes: Buffer }
   /** To be answered with `readReply`, in any order. */
   | { readonly kind: 'read'; readonly cookie: bigint; readonly offset: number; readonly length: number }
-  /** The client has gone, or does not speak NBD. */
+  /** The client disconnects, or does not speak NBD. */
   | { readonly kind: 'end'; readonly problem?: string }
 
-/** A longer read is refused; QEMU hears of it in the handshake and cuts its requests. */
+/** QEMU learns this limit in the handshake and splits longer reads. */
 export const maxReadBytes = 2 * 2 ** 20
 const preferredBytes = 65_536
 const maxOptionBytes = 4_096
@@ -26,7 +25,7 @@ const handshakeFlags = { fixedNewstyle: 1, noZeroes: 2 } as const
 const option = { exportName: 1, abort: 2, list: 3, info: 6, go: 7 } as const
 const optionReply = { ack: 1, server: 2, info: 3, unsupported: 0x8000_0001, invalid: 0x8000_0003 } as const
 const info = { export: 0, blockSize: 3 } as const
-/** Has flags, is read-only, may be read by several connections. */
+/** Has flags, read-only, multiple connections. */
 const exportFlags = 1 | 2 | 0x100
 const command = { read: 0, write: 1, disconnect: 2, flush: 3 } as const
 const errors = { notPermitted: 1, io: 5, invalid: 22 } as const
@@ -41,7 +40,7 @@ export const greeting = (): Buffer => {
   return bytes
 }
 
-/** The head of an answer; the bytes of the disk come behind it. */
+/** The header of a reply. The data follows. */
 export function readReply(cookie: bigint, error: keyof typeof errors | undefined = undefined): Buffer {
   const bytes = Buffer.alloc(16)
   bytes.writeUInt32BE(magic.reply, 0)
@@ -52,15 +51,15 @@ export function readReply(cookie: bigint, error: keyof typeof errors | undefined
 
 type Phase = 'flags' | 'options' | 'requests' | 'over'
 
-/** One connection. `take` is given what comes, in pieces of any size. */
+/** One connection. `take` accepts pieces of any size. */
 export class NbdSession {
   readonly #diskBytes: number
   #phase: Phase = 'flags'
   #hasZeroes = true
-  /** Less than one option or request. */
+  /** An incomplete option or request. */
   #rest: Buffer = Buffer.alloc(0)
 
-  /** Each says how much of the bytes it has used; 0: there is too little. */
+  /** Each parser returns how many bytes it has used; 0 if it needs more. */
   readonly #parts: Readonly<Record<Exclude<Phase, 'over'>, (bytes: Buffer) => Generator<NbdAction, number>>> = {
     flags: (bytes) => this.#flags(bytes),
     options: (bytes) => this.#option(bytes),
@@ -78,7 +77,7 @@ export class NbdSession {
       if (used === 0) break
       bytes = bytes.subarray(used)
     }
-    // A copy: what it was cut from may be as long as everything that came at once.
+    // A copy, so that the much longer buffer it is part of can be freed.
     this.#rest = this.#phase === 'over' ? Buffer.alloc(0) : Buffer.from(bytes)
   }
 
@@ -137,7 +136,7 @@ export class NbdSession {
     const offset = bytes.readBigUInt64BE(16)
     const length = bytes.readUInt32BE(24)
     if (kind === command.disconnect) return yield* this.#end()
-    // Its data would follow. Nobody sends it who heard that the disk is read-only.
+    // The data would follow. Clients do not write to a read-only disk.
     if (kind === command.write) return yield* this.#end('a write to a disk that is only read')
     if (kind === command.flush) yield send(readReply(cookie))
     else if (kind !== command.read) yield send(readReply(cookie, 'invalid'))

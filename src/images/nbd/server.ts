@@ -1,5 +1,5 @@
-// Serves one disk to readers on this host by NBD on a Unix socket. A read is answered when its bytes are there, however long
-// that takes. A client that loses its connection repeats its reads on a new one.
+// Serves a disk by NBD on a Unix socket. A read is answered when its bytes have arrived, however long that takes. A
+// client that loses its connection repeats its reads on another.
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import net from 'node:net'
@@ -8,20 +8,20 @@ import { greeting, type NbdAction, NbdSession, readReply } from './protocol.ts'
 
 export interface ServedDisk {
   readonly bytes: number
-  /** Fills the target once the bytes are there. The reader gets an I/O error when it throws. */
+  /** Fills the target when the bytes have arrived. If it throws, the reader gets an I/O error. */
   read(target: Buffer, offset: number, signal: AbortSignal): Promise<void>
 }
 
 export interface NbdServer {
-  /** How many are connected. */
+  /** The number of connections. */
   readonly readers: number
   stop(): Promise<void>
 }
 
-/** As many as QEMU sends. Further requests of a connection are not read until some are answered. */
+/** QEMU's limit. Further requests of a connection wait. */
 const maxConcurrent = 16
 
-/** `socket` must be in a private folder of its own. A socket that a killed server left is replaced. */
+/** `socket` MUST be in a private folder. A socket of a killed server is replaced. */
 export async function serveDisk(socket: string, disk: ServedDisk): Promise<NbdServer> {
   const folder = path.dirname(socket)
   await fs.mkdir(folder, { recursive: true, mode: 0o700 })
@@ -82,7 +82,7 @@ async function answer(
   )
   if (signal.aborted) return
   if (!isRead) return written(connection, readReply(cookie, 'io'))
-  // Corked, so that header and data are sent as one.
+  // Sends header and data together.
   connection.cork()
   connection.write(readReply(cookie))
   const sent = written(connection, bytes)
@@ -90,6 +90,6 @@ async function answer(
   await sent
 }
 
-/** Resolves when the reader has taken the bytes or has closed the connection; this bounds what is buffered. */
+/** Resolves when the bytes were sent or the connection closed, which bounds the send buffer. */
 const written = (connection: net.Socket, bytes: Buffer): Promise<void> =>
   new Promise((resolve) => connection.write(bytes, () => resolve()))

@@ -1,4 +1,4 @@
-// Files that go with a disk: kernel, initrd, the memory of a running VM, NVRAM. Chunks of their own, like a disk's.
+// Packs files that belong to a disk, such as kernel, initrd, memory and NVRAM, into chunks.
 import fs from 'node:fs/promises'
 import type { ContentStore } from '../content/content.ts'
 import type { Attachment } from '../format/format.ts'
@@ -6,7 +6,7 @@ import { wholeBlocks } from '../format/manifest.ts'
 import type { PackOptions } from './chunks.ts'
 import { packDisk, packLayer } from './chunks.ts'
 
-/** The file must not change meanwhile. */
+/** The file MUST NOT change. */
 export async function packAttachment(
   file: string,
   store: ContentStore,
@@ -17,7 +17,6 @@ export async function packAttachment(
   return { bytes: size, chunks }
 }
 
-/** The same of something small that is in memory. */
 export async function packBytes(bytes: Buffer, store: ContentStore, options: PackOptions = {}): Promise<Attachment> {
   const source = {
     async read(target: Buffer, at: number): Promise<void> {

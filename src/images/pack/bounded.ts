@@ -1,5 +1,5 @@
-// A disk that is written in very many small places can have more of them than a manifest can list. Then its layers become
-// one, in which the zeros between places that are near each other are kept too: they compress to nothing.
+// Disks with more fragments than a manifest can list. Their layers are merged into one that includes the zeros between
+// nearby fragments, which compress to nothing.
 import type { WorkOptions } from '../../platform/parallel.ts'
 import type { ContentStore } from '../content/content.ts'
 import type { Segment } from '../format/extents.ts'
@@ -11,18 +11,18 @@ import { packLayer } from './chunks.ts'
 import { diskSource } from './read-range.ts'
 
 export interface Bounds {
-  /** Bytes of a manifest that the layers may take. The rest is for attachments. */
+  /** The bytes of the manifest that layers may take. Attachments need the rest. */
   readonly manifestBytes: number
   readonly extents: number
 }
 
 const defaultBounds: Bounds = { manifestBytes: (largestManifestBytes * 3) / 4, extents: (maxExtents * 3) / 4 }
-/** At most, as they are written: two numbers of a disk of 64 TiB; a chunk without its extents. */
+/** The longest encodings: two offsets on a disk of 64 TiB, and a chunk without its extents. */
 const extentBytes = 26
 const chunkEntryBytes = 290
 const cachedChunks = 6
 
-/** The same disk. Costs nothing where the layers fit, which is always but for disks made to be bad. */
+/** Returns the same disk in layers that fit. Only maliciously fragmented disks need any work. */
 export async function boundLayers(
   layers: readonly Layer[],
   store: ContentStore,
@@ -32,7 +32,7 @@ export async function boundLayers(
   const segments = resolveLayers(layers).filter(({ chunk }) => chunk !== undefined)
   const source = diskSource(layers, store, { signal: options.signal, cachedChunks })
   const pieces = coarser(segments, bounds)
-  // Before hours of work that come to nothing.
+  // Checked first, because the work may take hours.
   const rawBytes = pieces.reduce((sum, { length }) => sum + length, 0)
   if (!holds(bounds, pieces.length, rawBytes / chunkBytes)) throw new TooMuchDataError(rawBytes)
   return [await packLayer(pieces, source, store, { ...options, keepsZeros: true })]
@@ -61,7 +61,7 @@ function fits(layers: readonly Layer[], bounds: Bounds): boolean {
   return holds(bounds, extents, chunkCount)
 }
 
-/** Places as they are, joined over gaps that are as short as they can be for few enough places: half of the bound. */
+/** Joins segments over the shortest gaps until half of the bound is left. */
 function coarser(segments: readonly Segment[], { manifestBytes, extents }: Bounds): readonly Piece[] {
   const most = Math.max(1, Math.min(extents, manifestBytes / extentBytes) / 2)
   for (let gapBytes = blockBytes; ; gapBytes *= 2) {

@@ -1,5 +1,5 @@
-// Reused buffers of the length of a chunk, in memory that threads share. A pool serves all packing in this process, which bounds
-// its memory. Idle buffers are freed after a while.
+// A pool of chunk-sized buffers in shared memory. All packing in this process uses one pool, which bounds its memory.
+// Idle buffers are freed after a while.
 import { chunkBytes } from '../format/format.ts'
 
 interface BufferPool {

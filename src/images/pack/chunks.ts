@@ -1,5 +1,5 @@
-// From a disk to chunks in a store: holes are not read, zero blocks not kept, the rest is compressed and stored several
-// at once. Memory is a few chunks, whatever the disk measures.
+// Packs a disk into chunks of a store. Holes are not read and zero blocks not stored; several chunks are compressed and
+// stored in parallel. Memory is bounded by a few chunks.
 import fs from 'node:fs/promises'
 import type { WorkOptions } from '../../platform/parallel.ts'
 import { defaultParallel, eachAtOnce } from '../../platform/parallel.ts'
@@ -13,7 +13,7 @@ import { createBufferPool } from './buffer-pool.ts'
 import { dataAreas } from './holes.ts'
 import { packInThread } from './threads.ts'
 
-/** A place on the disk and where its bytes are in the source; `at` undefined: zeros, without a look. Whole blocks. */
+/** A range of the disk in whole blocks, and its offset in the source. Undefined `at`: zeros, which are not read. */
 export interface Piece {
   readonly offset: number
   readonly length: number
@@ -21,19 +21,19 @@ export interface Piece {
 }
 
 export interface PackOptions extends WorkOptions {
-  /** The layer lies over others: zeros have to be said. */
+  /** The layer lies over others, so its zeros must be recorded. */
   readonly isDelta?: boolean
-  /** Zeros are as good as data: for disks in too many pieces. */
+  /** Stores zeros like data, for disks with too many fragments. */
   readonly keepsZeros?: boolean
-  /** What the disk was before, by place on the disk: blocks that are as they were are left out. */
+  /** The disk before the changes. Equal blocks are not stored. */
   readonly before?: BlockSource | undefined
 }
 
 const readBytes = 4 * 2 ** 20
 /**
- * Chunks end where the disk has a multiple of 16 MiB, so that a change moves no borders and equal parts of two disks are
- * equal chunks; unless there is little in one, for each costs a registry as much as two mebibytes of what is in it. Two
- * that are half full become one; only between pairs of them, that no change can move, less is enough to end one.
+ * Chunks end at multiples of 16 MiB on the disk, so that a change moves no boundaries and equal parts of disks are
+ * equal chunks. But a registry handles small chunks slowly, so two half-full chunks are joined. Boundaries between
+ * pairs of them, which no change can move, end a chunk with less content.
  */
 const worthCuttingBytes = 12 * 2 ** 20
 const worthCuttingBetweenPairsBytes = 4 * 2 ** 20
@@ -42,7 +42,7 @@ const zeros = Buffer.alloc(blockBytes)
 const rawBuffers = createBufferPool(defaultParallel + 2)
 const packedBuffers = createBufferPool(defaultParallel + 1)
 
-/** The whole of a raw file. What is behind its end, up to a whole block, is zero. */
+/** Packs a whole raw file. Its last block is padded with zeros. */
 export async function packDisk(file: string, store: ContentStore, options: PackOptions = {}): Promise<Layer> {
   const areas = await dataAreas(file, options.signal)
   const pieces = areas.map(([offset, length]) => ({ offset, length, at: offset }))
@@ -61,7 +61,7 @@ export async function packLayer(
   const chunks: Chunk[] = []
   const zeroed: Extent[] = []
   const syncing = new Syncing()
-  // While some are packed, others are stored.
+  // More than `parallel`, because some are being stored while others are packed.
   await eachAtOnce(fill(pieces, source, zeroed, options), parallel + 2, async ({ place, used, extents, index }) => {
     place.isTaken = true
     const raw = place.buffer.subarray(0, used)
@@ -82,7 +82,7 @@ export async function packLayer(
 const dataBytes = (pieces: readonly Piece[]): number =>
   pieces.reduce((sum, { length, at }) => sum + (at === undefined ? 0 : length), 0)
 
-/** Whoever takes it gives the buffer back; otherwise the one who filled it does. */
+/** The consumer returns the buffer to the pool. */
 interface Place {
   readonly buffer: Buffer
   isTaken: boolean
@@ -151,11 +151,11 @@ async function* fill(
   }
 }
 
-/** How much there must be of what lies in and before this part, when the next lies in another. */
+/** The bytes that a chunk must have to end before the next range, if that is in another part of the disk. */
 const worthCutting = (part: number, place: number): number =>
   Math.floor(place / chunkBytes / 2) === Math.floor(part / 2) ? worthCuttingBytes : worthCuttingBetweenPairsBytes
 
-/** Moves the blocks worth keeping to the front, notes where they belong, and says how many bytes they are. */
+/** Moves the blocks worth storing to the front, appends their extents, and returns their length. */
 function keepBlocks(read: Buffer, old: Buffer | undefined, place: number, extents: Extent[], zeroed: Extent[]): number {
   let kept = 0
   for (let at = 0; at < read.length; at += blockBytes) {

@@ -1,6 +1,5 @@
-// What a VM has written, as a layer over its image: the clusters of its overlay, and nothing else is read; or, where its
-// disk is a raw file of its own, what differs from the one that it began as. Overlays are our own, but the guest's to fill,
-// and may be damaged: they are read as strictly as an upload.
+// Packs what a VM has written as a layer over its image: the allocated clusters of an overlay, or the differences
+// between two raw files. The guest controls the content of its overlay, so it is read as strictly as an upload.
 import fs from 'node:fs/promises'
 import { fileSource } from '../content/blocks.ts'
 import type { ContentStore } from '../content/content.ts'
@@ -15,17 +14,17 @@ import { packLayer } from './chunks.ts'
 import { dataAreas } from './holes.ts'
 
 interface DeltaOptions extends Omit<PackOptions, 'before' | 'isDelta'> {
-  /** The raw file of the parent, where it is at hand: blocks that were written but did not change are left out. */
+  /** The raw file of the parent, if available. Blocks that equal it are not stored. */
   readonly parentFile?: string | undefined
 }
 
 export interface Delta {
-  /** Undefined when nothing changed. */
+  /** Undefined if nothing changed. */
   readonly layer: Layer | undefined
   readonly virtualSizeBytes: number
 }
 
-/** Nobody may write to the overlay meanwhile: it is frozen below another, or its VM is paused and flushed. */
+/** The overlay MUST NOT change: it is frozen below another one, or the VM is paused and flushed. */
 export async function packDelta(
   overlay: string,
   parent: Manifest,
@@ -52,7 +51,7 @@ export async function packDelta(
   return { layer: visible(packed, parent), virtualSizeBytes }
 }
 
-/** Of two raw files, nobody writing to either: what neither has data for is not read, and only blocks that differ are hashed. */
+/** Both raw files MUST NOT change. Reads only ranges with data in one of them, and hashes only blocks that differ. */
 export async function packRawDelta(
   disk: string,
   before: string,
@@ -73,7 +72,7 @@ export async function packRawDelta(
   return { layer: visible(packed, parent), virtualSizeBytes: size }
 }
 
-/** Every place that one of the lists names, in order. */
+/** The union of the lists, in order. */
 function unionOf(lists: readonly (readonly Extent[])[], endBytes: number): Piece[] {
   const united: Extent[] = []
   for (const [offset, length] of lists.flat().sort(([a], [b]) => a - b)) {
@@ -85,13 +84,15 @@ function unionOf(lists: readonly (readonly Extent[])[], endBytes: number): Piece
   return united.map(([offset, length]) => ({ offset, length, at: offset }))
 }
 
-/** Undefined when nothing changed. Zeros count where they hide something. */
+/** Undefined if nothing changed. Zeros count only where they hide data. */
 function visible({ chunks, zeros: found = [] }: Layer, parent: Manifest): Layer | undefined {
   const zeros = neededZeros(found, parent.layers)
   return chunks.length === 0 && zeros.length === 0 ? undefined : { chunks, ...(zeros.length > 0 && { zeros }) }
 }
 
-/** The manifest of what a VM made of its image. How it boots stays; memory is of its own moment and does not. */
+/**
+ * The manifest of the changed disk. It keeps the boot settings, but not the memory, which fits the parent's disk only.
+ */
 export function childManifest(parent: Manifest, parentDigest: string, { layer, virtualSizeBytes }: Delta): Manifest {
   const { memory: _, ...rest } = parent
   return {

@@ -1,4 +1,4 @@
-// A disk that is read while it is filled: what is asked for comes first, and nothing is to be seen that is not there.
+// A disk that is read while it is filled: readers come first, and never see incomplete data.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'

@@ -1,6 +1,6 @@
-// Fills a disk with the chunks of an image, while it may be read already: a reader waits for the chunks that it lacks, and
-// those are fetched before all others. Nothing is to be seen of a chunk before all of it was checked and written. While it is
-// read, a chunk that cannot be had or written is no end of it: it is tried again until it can.
+// Fills a disk with the chunks of an image while VMs may read it. A reader waits for the chunks that it lacks, which
+// are fetched first. A chunk becomes visible after it was verified and written. As long as there are readers, failures
+// are retried.
 import type fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import { defaultParallel, eachAtOnce, type Progress, type WorkOptions } from '../../platform/parallel.ts'
@@ -12,29 +12,32 @@ import type { Chunk } from '../format/format.ts'
 import { FetchOrder } from './fetch-order.ts'
 import { unpackChunk } from './unpack.ts'
 
-/** Nobody fetches unasked before a reader had the time to ask, or so soon after it did: a boot asks again and again. */
+/**
+ * How long prefetching pauses after readers were announced, and after each wait of a reader, because a boot reads in
+ * bursts.
+ */
 const firstTimeoutMs = 2_000
 const timeoutMs = 500
-/** While a reader has been waiting so lately, one chunk at a time comes unasked: more would take its share of the network. */
+/** For this long after a reader waited, only one chunk at a time is prefetched, to leave the network to readers. */
 const gentleMs = 5_000
 const aheadChunks = 2
-/** What a reader waits for has this many more places than the rest: those may be taken by what nobody can give. */
+/** Additional parallel fetches for chunks that readers wait for, because prefetches may hang. */
 const wantedPlaces = 4
 
-/** Why a chunk could not be had; undefined when one has come after that. */
+/** Called with the failure of a chunk, and with undefined when one succeeds after that. */
 type OnTrouble = (error: Error | undefined) => void
 
 export class DiskFill {
   readonly #file: fs.FileHandle
   readonly #segments: readonly Segment[]
   readonly #endBytes: number
-  /** In the order of the disk. */
+  /** Where each chunk is on the disk, in the order of the disk. */
   readonly #parts = new Map<Chunk, Segment[]>()
   readonly #chunks: readonly Chunk[]
   readonly #places: ReadonlyMap<Chunk, number>
   readonly #order: FetchOrder<Chunk>
   readonly #written = new Set<Chunk>()
-  /** By readers, in the order of their first read. */
+  /** In the order of their first read. */
   readonly #read = new Set<Chunk>()
   readonly #readers = new Map<Chunk, PromiseWithResolvers<void>>()
   #fetching = 0
@@ -60,24 +63,24 @@ export class DiskFill {
     }
     this.#chunks = [...this.#parts.keys()]
     this.#places = new Map(this.#chunks.map((chunk, index) => [chunk, index]))
-    // Nodes that fetch the same image at once begin at different places, and have something to pass on to each other.
+    // Nodes that fetch the same image begin at different chunks, so that they can serve each other.
     const first = Math.floor(Math.random() * this.#chunks.length)
     this.#order = new FetchOrder([...this.#chunks.slice(first), ...this.#chunks.slice(0, first)])
     this.#of = this.#chunks.reduce((sum, { storedBytes }) => sum + storedBytes, 0)
   }
 
-  /** Somebody is about to read from it: what nobody asks for waits a little, and from now on failures are tried again. */
+  /** Called before VMs read from the disk: pauses prefetching briefly, and retries failures from now on. */
   expectReaders(onTrouble: OnTrouble): void {
     this.#onTrouble = onTrouble
     this.#hold(firstTimeoutMs)
   }
 
-  /** Nobody reads from it any more: it may fail. */
+  /** Lets failures end the fill. */
   forgetReaders(): void {
     this.#onTrouble = undefined
   }
 
-  /** Chunks that are likely to be read first, by their places: they come before what nobody asked for. */
+  /** Prefetches these chunks first. They are named by their positions on the disk. */
   expect(places: readonly number[]): void {
     for (const place of places) {
       const chunk = this.#chunks[place]
@@ -86,7 +89,7 @@ export class DiskFill {
     this.#stir?.()
   }
 
-  /** Places of the chunks that were read first, at most so many. */
+  /** The positions of the chunks that were read first. */
   firstRead(most: number): number[] {
     return [...this.#read].slice(0, most).map((chunk) => this.#places.get(chunk) ?? 0)
   }
@@ -95,12 +98,11 @@ export class DiskFill {
     return { bytes: this.#bytes, of: this.#of }
   }
 
-  /** Whether all that this part of the disk shows is there. */
   has(offset: number, length: number): boolean {
     return this.#missing(offset, offset + length).length === 0
   }
 
-  /** Until all that this part of the disk shows is there; whether it was. Throws where the fill has failed. */
+  /** Resolves when the range is filled. Returns whether it was filled before the call. Throws if the fill failed. */
   async ready(offset: number, length: number, signal: AbortSignal): Promise<boolean> {
     const missing = this.#missing(offset, offset + length)
     if (missing.length === 0) return true
@@ -122,7 +124,7 @@ export class DiskFill {
     return false
   }
 
-  /** Once. */
+  /** May be called once. */
   async run(source: ContentSource, { signal, onProgress, parallel = defaultParallel }: WorkOptions): Promise<void> {
     const stop = (): void => this.#stir?.()
     signal?.addEventListener('abort', stop, { once: true })
@@ -166,7 +168,7 @@ export class DiskFill {
     }
   }
 
-  /** Until something was asked for or has come, or it was quiet for so long. */
+  /** Resolves when a reader or a fetch changes something, or after `quietMs`. */
   #stirred(quietMs: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = quietMs > 0 ? setTimeout(resolve, Math.ceil(quietMs)) : undefined
@@ -191,7 +193,7 @@ export class DiskFill {
     return [...missing]
   }
 
-  /** Who lacked one and then the next will go on like that. */
+  /** A reader that lacks consecutive chunks will probably read the next ones. */
   #readAhead(missing: readonly Chunk[]): void {
     for (const chunk of missing) {
       const index = this.#places.get(chunk) ?? 0
@@ -219,7 +221,7 @@ export class DiskFill {
   async #fetchOnce(chunk: Chunk, source: ContentSource, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted()
     const raw = await unpackChunk(source, chunk, signal)
-    // A disk may end inside its last block.
+    // The last block may extend beyond the disk.
     for (const { at, length, offset } of this.#parts.get(chunk) ?? [])
       await writeSparse(this.#file, raw.subarray(at, at + Math.min(length, this.#endBytes - offset)), offset)
     this.#written.add(chunk)

@@ -1,5 +1,5 @@
-// In which order the chunks of a disk are fetched: first what somebody waits for, then what is likely to be wanted next, then
-// the rest as it lies. Pure.
+// The order in which chunks are fetched: first those that readers wait for, then those that are likely to be read next,
+// then the rest.
 
 export class FetchOrder<T> {
   readonly #wanted = new Set<T>()
@@ -14,17 +14,16 @@ export class FetchOrder<T> {
     return this.#wanted.size + this.#soon.size + this.#rest.size
   }
 
-  /** Before all others, in the order of asking. One that was taken stays taken. */
+  /** Does nothing if the item was taken. */
   want(item: T): void {
     if (this.#soon.delete(item) || this.#rest.delete(item)) this.#wanted.add(item)
   }
 
-  /** After what is wanted. */
   expect(item: T): void {
     if (this.#rest.delete(item)) this.#soon.add(item)
   }
 
-  /** `unasked`: also one that nobody waits for. */
+  /** `unasked`: may return an item that nothing asked for. */
   take(may: { readonly soon: boolean; readonly unasked: boolean }): T | undefined {
     return (
       shift(this.#wanted) ?? (may.soon ? shift(this.#soon) : undefined) ?? (may.unasked ? shift(this.#rest) : undefined)

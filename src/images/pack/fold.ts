@@ -1,5 +1,4 @@
-// Layers that hide each other's data take space and time for nothing. When it is cheaper to write what is to be seen of
-// the last ones anew, they become one layer. The rule is pure; the work reads from the store and writes to it.
+// Merges the last layers of an image into one when their hidden data costs more than storing the visible part again.
 import type { WorkOptions } from '../../platform/parallel.ts'
 import type { ContentStore } from '../content/content.ts'
 import { resolveLayers } from '../format/extents.ts'
@@ -7,16 +6,16 @@ import { type Chunk, type Layer, maxLayers } from '../format/format.ts'
 import { packLayer } from './chunks.ts'
 import { diskSource } from './read-range.ts'
 
-/** More layers than this are folded even where nothing is hidden: every reader looks at each of them. */
+/** More layers are always merged, because each of them slows down every reader. */
 export const maxLayersKept = 16
-/** And more than this also where something has to be fetched for it. */
+/** With more layers, merging may fetch missing content. */
 const maxLayersUnfolded = maxLayers / 2
-/** Chunks kept unpacked while folding: neighbours on the disk come from many of them. */
+/** Unpacked chunks to keep while merging, because neighbouring ranges of the disk are in several of them. */
 const cachedChunks = 6
 
 /**
- * From which layer on to fold; undefined: leave them. Writing V bytes to be rid of W pays when W is at least V. What is not
- * at hand is not fetched for that: the next one who has it can fold, too, and a manifest has room for more layers.
+ * The first layer to merge; undefined to keep all. Storing V bytes to free W pays if W is at least V. Missing content
+ * is not fetched for that, because a node that has it can merge the layers later.
  */
 export function planFold(
   layers: readonly Layer[],
@@ -37,7 +36,7 @@ export function planFold(
   return pays || layers.length > maxLayersKept ? best.from : undefined
 }
 
-/** Stored bytes that would be written anew, and those that nobody needs any more. */
+/** The bytes that merging would store, and those that it would free. */
 export function weigh(layers: readonly Layer[]): { readonly writtenBytes: number; readonly gainedBytes: number } {
   let storedBytes = 0
   for (const { chunks } of layers) for (const chunk of chunks) storedBytes += chunk.storedBytes
@@ -48,7 +47,7 @@ export function weigh(layers: readonly Layer[]): { readonly writtenBytes: number
   return { writtenBytes: Math.round(seenBytes), gainedBytes: storedBytes - Math.round(seenBytes) }
 }
 
-/** The same disk, with the layers from `from` on as one. */
+/** Returns the same disk, with the layers from `from` on merged. */
 export async function foldLayers(
   layers: readonly Layer[],
   from: number,

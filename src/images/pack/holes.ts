@@ -1,5 +1,5 @@
-// Where a raw file has data at all. Node cannot ask (there is no lseek), so qemu-img does, with the format given: the
-// content of a raw disk is the guest's, and is never looked at by a QEMU tool that guesses.
+// Finds the holes of a raw file. Node has no lseek, so qemu-img does it. The format is passed explicitly, because a
+// guest controls the content and could make QEMU detect another format.
 import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -10,7 +10,7 @@ import type { Extent } from '../format/format.ts'
 import { blockBytes } from '../format/format.ts'
 import { wholeBlocks } from '../format/manifest.ts'
 
-/** In whole blocks. Where there is no qemu-img, all of the file is taken for data, which is right and slower. */
+/** In whole blocks. Without qemu-img the whole file counts as data, which is correct but slower. */
 export async function dataAreas(file: string, signal?: AbortSignal): Promise<readonly Extent[]> {
   const { size, blocks } = await fs.stat(file)
   if (size === 0 || blocks === 0) return []
@@ -34,7 +34,7 @@ async function mappedAreas(file: string, size: number, signal: AbortSignal | und
     ...(signal && { signal, killSignal: 'SIGKILL' }),
   })
   const ended = new Promise<number | null>((resolve, reject) => child.on('error', reject).on('close', resolve))
-  ended.catch(() => undefined) // It is awaited below; the lines may fail first.
+  ended.catch(() => undefined) // Awaited below; the output may fail first.
   const areas: Extent[] = []
   let mappedBytes = 0
   for await (const line of createInterface({ input: child.stdout })) {
@@ -48,7 +48,7 @@ async function mappedAreas(file: string, size: number, signal: AbortSignal | und
   return areas
 }
 
-/** The blocks that a range touches; the first may be in the list already. */
+/** Adds the blocks of a range. The first one may already be in the list. */
 function addBlocks(areas: Extent[], start: number, end: number): void {
   const last = areas.at(-1)
   const from = Math.max(Math.floor(start / blockBytes) * blockBytes, last ? last[0] + last[1] : 0)

@@ -1,6 +1,6 @@
-// A thread that packs chunks: it hashes and compresses them into shared memory. zlib leaves large buffers behind, which make V8
-// collect the whole heap; that is cheap here, where the heap is nearly empty. (In the main thread, packing a disk took more
-// than twice as long.)
+// A thread that hashes and compresses chunks into shared memory. zlib leaves large buffers behind, for which V8
+// collects the whole heap. That is cheap here, where the heap is nearly empty; in the main thread, packing took twice
+// as long.
 import { hash } from 'node:crypto'
 import { parentPort } from 'node:worker_threads'
 import { zstdCompressSync } from 'node:zlib'
@@ -9,7 +9,7 @@ import { compressBound, compressParams, looksCompressible, payingRatio } from '.
 
 const digestOf = (bytes: Uint8Array): string => `sha256:${hash('sha256', bytes)}`
 
-/** Frees the memory at once; the collector would run only after tens of MiB. */
+/** Frees the memory immediately. The garbage collector would wait for tens of MiB. */
 function free({ buffer }: Uint8Array): void {
   const isOwn = buffer.byteLength > Buffer.poolSize
   if (isOwn && buffer instanceof ArrayBuffer) buffer.transfer(0)

@@ -1,4 +1,4 @@
-// The bytes of a disk straight from the store, any part of it, without making the disk: for downloads, and for folding.
+// Reads a disk from the chunks of its image, without restoring it: for downloads, and for merging layers.
 import type { BlockSource } from '../content/blocks.ts'
 import type { ContentSource } from '../content/content.ts'
 import type { Segment } from '../format/extents.ts'
@@ -11,7 +11,7 @@ import { unpackChunk } from './unpack.ts'
 const zeroPiece = Buffer.alloc(2 ** 20)
 const defaultCachedChunks = 3
 
-/** Reads by place on the disk. Keeps the chunks that it used last, unpacked. */
+/** Caches the chunks that were used last. */
 export function diskSource(
   layers: readonly Layer[],
   source: ContentSource,
@@ -36,7 +36,7 @@ export function diskSource(
   }
 }
 
-/** A part of the disk as it is, in pieces of up to a mebibyte. They are to be read, not written to. */
+/** Streams a range of the disk in pieces of up to a mebibyte. Callers MUST NOT write to them. */
 export function readRange(
   manifest: Manifest,
   source: ContentSource,
@@ -49,7 +49,7 @@ export function readRange(
   return readSegments(resolveLayers(manifest.layers), chunkAt, offset, length, signal)
 }
 
-/** Where the first byte at or after `offset` is that may be other than zero; the end of the disk where there is none. */
+/** The first offset from `offset` on that may not be zero, or the end of the disk. */
 export function nextData({ layers, virtualSizeBytes }: Manifest, offset: number): number {
   const segments = resolveLayers(layers)
   for (let index = firstBeyond(segments, offset); index < segments.length; index += 1) {
@@ -64,7 +64,7 @@ export interface Readable {
   range(offset: number, length: number, signal?: AbortSignal): AsyncGenerator<Buffer>
 }
 
-/** The disk as a qcow2 file without a backing file: the same bytes each time, so a download can go on later. */
+/** The disk as a qcow2 file. Deterministic, so that a download can resume. */
 export function asQcow2(manifest: Manifest, source: ContentSource): Readable {
   const segments = resolveLayers(manifest.layers).filter(({ chunk }) => chunk !== undefined)
   const layout = layOutQcow2(segments, manifest.virtualSizeBytes)
@@ -122,7 +122,7 @@ function cachedUnpack(source: ContentSource, most: number, signal: AbortSignal |
   const cached = new Map<Chunk, Promise<Buffer>>()
   return (chunk: Chunk): Promise<Buffer> => {
     const raw = cached.get(chunk) ?? unpackChunk(source, chunk, signal)
-    raw.catch(() => cached.delete(chunk)) // Whoever awaits it is told; the next one tries again.
+    raw.catch(() => cached.delete(chunk)) // The caller gets the error; the next call tries again.
     cached.delete(chunk)
     cached.set(chunk, raw)
     for (const oldest of cached.keys()) {
@@ -133,7 +133,7 @@ function cachedUnpack(source: ContentSource, most: number, signal: AbortSignal |
   }
 }
 
-/** While one chunk is being sent, the next is unpacked. */
+/** The chunk to unpack while the current one is being sent. */
 function nextChunk(segments: readonly Segment[], index: number): Chunk | undefined {
   const current = segments[index]?.chunk
   let ahead = index + 1

@@ -1,5 +1,5 @@
-// From a manifest back to files. A file is there as a whole or not at all; chunks are checked, taken several at once, and
-// only what is to be seen of them is written. Chunks that later layers hide are not even fetched.
+// Restores files from a manifest. A file appears when it is complete. Chunks are verified and fetched in parallel;
+// those that later layers hide are not fetched.
 import type { WorkOptions } from '../../platform/parallel.ts'
 import type { ContentSource } from '../content/content.ts'
 import { writeWhole } from '../content/temporary-files.ts'
@@ -10,11 +10,11 @@ import { checkManifest } from '../format/manifest.ts'
 import { DiskFill } from './disk-fill.ts'
 
 interface RestoreOptions extends WorkOptions {
-  /** The disk can be read from this file while it is filled; it will have another name when it is whole. */
+  /** Called with the file while it is being filled. It is renamed when it is complete. */
   readonly onFill?: ((fill: DiskFill, file: string) => Promise<void>) | undefined
 }
 
-/** A raw file with holes where the disk is zero. */
+/** Creates a raw file, with holes for zeros. */
 export async function restoreDisk(
   manifest: Manifest,
   source: ContentSource,

@@ -1,4 +1,4 @@
-// Manifests in a store: written last, when everything that they name is there, and read with all their checks.
+// Manifests in a store. They are written after the content that they name, and checked when they are read.
 import { defaultParallel, eachAtOnce } from '../../platform/parallel.ts'
 import type { ContentSource, ContentStore } from '../content/content.ts'
 import { NoContentError } from '../content/content.ts'
@@ -8,8 +8,8 @@ import { chunksOf, decodeManifest, encodeManifest } from '../format/manifest.ts'
 import { boundLayers } from './bounded.ts'
 
 /**
- * Returns the digest, once all content of the image is there and counts as new for the collector. The record that names
- * the digest has to be written within the collector's grace.
+ * Resolves with the digest when all content of the image exists and counts as new for the collector. A record MUST name
+ * the digest within the collector's grace period.
  */
 export async function putManifest(store: ContentStore, given: Manifest, signal?: AbortSignal): Promise<string> {
   const manifest = { ...given, layers: await boundLayers(given.layers, store, { signal }) }
@@ -29,7 +29,6 @@ export async function readManifest(source: ContentSource, digest: string, signal
   return decodeManifest(await source.read(digest, largestManifestBytes, signal), digest)
 }
 
-/** Whether all of it is there. */
 export async function hasAllContent(store: ContentStore, digest: string): Promise<boolean> {
   const manifest = await readManifest(store, digest).catch(() => undefined)
   if (!manifest) return false

@@ -1,14 +1,13 @@
-// Threads that pack chunks, as many as there are cores, shared by everything in this process. They start when there is work
-// and end when they were idle for a while.
+// Threads that pack chunks, one per core, shared by this process. They start on demand and end when they have been idle
+// for a while.
 import { Worker } from 'node:worker_threads'
 import { defaultParallel } from '../../platform/parallel.ts'
 import { findThread } from '../../platform/threads.ts'
 import type { Compression } from '../format/format.ts'
 
-/** Both buffers are in memory that threads share. */
+/** Both buffers are in shared memory. */
 export interface PackJob {
   readonly source: Uint8Array
-  /** At least as long as the source. */
   readonly target: Uint8Array
 }
 
@@ -50,7 +49,7 @@ function next(): void {
     if (!thread) return
     const work = queue.shift() as Waiting
     threads.set(thread, work)
-    // A thread keeps the process alive only while it works.
+    // Only a busy thread keeps the process alive.
     thread.ref()
     thread.postMessage(work.job)
   }

@@ -1,4 +1,4 @@
-// The bytes of a chunk from its stored form, checked against everything that its manifest says about it.
+// Unpacks a chunk and checks it against its manifest.
 import { promisify } from 'node:util'
 import { zstdDecompress } from 'node:zlib'
 import { type ContentSource, WrongContentError } from '../content/content.ts'

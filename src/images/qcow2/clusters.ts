@@ -1,5 +1,5 @@
-// Where the clusters of a qcow2 file are: its two levels of tables, read strictly. No table or cluster may lie outside of
-// the file or be used twice, so a small file cannot pose as an endless one.
+// Reads the two levels of tables of a qcow2 file. Tables and clusters must lie inside the file and be used once, so
+// that a small file cannot declare an endless disk.
 import type fs from 'node:fs/promises'
 import type { Qcow2Header } from './header.ts'
 import { BadDiskError } from './header.ts'
@@ -8,7 +8,7 @@ export interface Cluster {
   /** On the disk. */
   readonly offset: number
   readonly length: number
-  /** `data`: `length` bytes at `at` in the file; `compressed`: `storedBytes` there become one cluster. */
+  /** `data`: `length` bytes at `at` in the file. `compressed`: the `storedBytes` at `at` expand to one cluster. */
   readonly kind: 'data' | 'zero' | 'compressed'
   readonly at: number
   readonly storedBytes: number
@@ -18,7 +18,7 @@ const offsetHigh = 0x00ff_ffff
 const copiedHigh = 0x8000_0000
 const compressedHigh = 0x4000_0000
 
-/** In the order of the disk, neighbours joined; what is not there is not allocated. */
+/** In the order of the disk, with neighbours joined. Ranges between them are not allocated. */
 export async function* clustersOf(
   file: fs.FileHandle,
   header: Qcow2Header,
@@ -72,7 +72,7 @@ function clusterOf(
   const length = clusterBytes
   if (entry.high & compressedHigh) {
     if (entry.high & copiedHigh) throw new BadDiskError('a compressed cluster is marked as written in place')
-    // Bits: the place, then how many sectors more than one it takes.
+    // The offset, then the number of additional sectors.
     const placeBits = 62 - (Math.log2(clusterBytes) - 8)
     const value = ((BigInt(entry.high & 0x3fff_ffff) << 32n) | BigInt(entry.low)) & ((1n << 62n) - 1n)
     const at = Number(value & ((1n << BigInt(placeBits)) - 1n))
@@ -96,14 +96,14 @@ const follows = (last: Cluster, next: Cluster): boolean =>
   (next.kind === 'zero' || (next.kind === 'data' && last.at + last.length === next.at))
 
 interface Claims {
-  /** A whole cluster at `offset`, which it returns. */
+  /** Claims the cluster at `offset`, and returns that. */
   cluster(offset: number): number
   compressed(storedBytes: number): void
 }
 
 const sharedBytes = 'two parts of the disk use the same bytes of the file'
 
-/** A bit for each cluster of the file; compressed clusters lie anywhere, so only their sum is told. */
+/** One bit per cluster of the file. Compressed clusters are not aligned, so only their sum is limited. */
 function claimsOn(fileBytes: number, header: Qcow2Header): Claims {
   const { clusterBytes } = header
   const taken = new Uint8Array(Math.ceil(fileBytes / clusterBytes / 8))
@@ -125,12 +125,15 @@ function claimsOn(fileBytes: number, header: Qcow2Header): Claims {
       take(clusterBytes)
       return offset
     },
-    // Sectors are stored: the last of them may be the next one's too, but for a byte.
+    // The last sector may belong to the next cluster as well.
     compressed: (storedBytes) => take(Math.max(storedBytes - 511, leastCompressed)),
   }
 }
 
-/** Deflate makes at most 1,032 bytes of one. Zstd makes 128 KiB of a block, which has at least 4, and has 6 before the first. */
+/**
+ * Deflate expands a byte to at most 1,032. zstd expands a block of at least 4 bytes to 128 KiB, after 6 bytes of
+ * header.
+ */
 const leastCompressedBytes = ({ clusterBytes, compression }: Qcow2Header): number =>
   compression === 'zlib' ? Math.floor(clusterBytes / 1_032) : 6 + 4 * Math.ceil(clusterBytes / 131_072)
 

@@ -1,5 +1,5 @@
-// What a file of a disk is, by its first bytes, and whether a qcow2 file is one that we read. Our own check, before and
-// instead of any QEMU tool: those follow names that the file brings with it.
+// Recognises the format of a disk, and checks the header of a qcow2 file. svc3 does this itself, because QEMU's tools
+// follow names that a file contains.
 import type fs from 'node:fs/promises'
 import { largestDiskBytes } from '../../rules/sizes.ts'
 
@@ -21,7 +21,7 @@ const magics: readonly (readonly [Exclude<DiskFormat, 'raw'>, Buffer])[] = [
   ['xz', Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0])],
 ]
 
-/** Anything that is none of the others may be a raw disk. */
+/** Anything else may be a raw disk. */
 export const recogniseDisk = (head: Buffer): DiskFormat =>
   magics.find(([, magic]) => head.subarray(0, magic.length).equals(magic))?.[0] ?? 'raw'
 
@@ -40,12 +40,12 @@ const refusedExtensions = new Map([
   [0x0537be77, 'it is encrypted: decrypt it first'],
   [0x44415441, 'its data is in another file: convert it to one file with qemu-img'],
 ])
-/** What QEMU itself takes at most. */
+/** QEMU's limit. */
 const largestL1Bytes = 32 * 2 ** 20
 const headBytes = 65_536
 const smallestHeader = 72
 
-/** Throws BadDiskError for whatever is not a plain qcow2 disk in one file. */
+/** Throws BadDiskError unless it is a plain qcow2 disk in one file. */
 export async function readQcow2Header(file: fs.FileHandle): Promise<Qcow2Header> {
   const { size } = await file.stat()
   const buffer = Buffer.alloc(Math.min(headBytes, size))
@@ -103,7 +103,7 @@ function parseQcow2Header(head: Buffer, fileBytes: number): Qcow2Header {
   }
 }
 
-/** For files from elsewhere: whatever the name is, and whether it can be followed or not. */
+/** For uploads: refuses any backing file, whether it exists or not. */
 export function refuseBacking({ backingFile }: Qcow2Header): void {
   if (backingFile !== undefined) throw new BadDiskError('it has a backing file: convert it to one file with qemu-img')
 }
@@ -129,5 +129,5 @@ function checkExtensions(head: Buffer, start: number, refuse: (problem: string) 
   }
 }
 
-/** Beyond 2^53 it is not exact, and larger than anything allowed. */
+/** Values beyond 2^53 are inexact, but larger than any limit. */
 const large = (buffer: Buffer, at: number): number => buffer.readUInt32BE(at) * 2 ** 32 + buffer.readUInt32BE(at + 4)

@@ -1,22 +1,22 @@
-// A qcow2 file whose content is known beforehand: header and tables first, then the data blocks in the disk's order.
-// Pure, and any part of it can be asked for by itself, so it can be written in parallel or served by ranges.
+// The layout of a qcow2 file with known content: header and tables, then the data in the order of the disk. Each part
+// can be computed alone, so a file can be written in parallel or served by ranges.
 import type { Segment } from '../format/extents.ts'
 import { blockBytes } from '../format/format.ts'
 import { qcow2Magic } from './header.ts'
 
 interface Qcow2Layout {
   readonly bytes: number
-  /** How many clusters of 64 KiB come before the data. */
+  /** Clusters of 64 KiB before the data. */
   readonly tableClusters: number
   table(index: number): Buffer
-  /** Where the bytes of a data segment are in the file. */
+  /** The offset of a data segment in the file. */
   placeOf(segment: Segment): number
 }
 
 const entriesPerTable = blockBytes / 8
 const refcountsPerBlock = blockBytes / 2
 const headerBytes = 104
-/** Bit 63: refcount is exactly one, which QEMU's checks want to see. */
+/** Bit 63: the refcount is exactly one, which QEMU's checks expect. */
 const copied = 0x8000_0000
 
 export function layOutQcow2(segments: readonly Segment[], virtualSizeBytes: number): Qcow2Layout {
@@ -25,7 +25,7 @@ export function layOutQcow2(segments: readonly Segment[], virtualSizeBytes: numb
   const l1Clusters = Math.ceil(l1Entries / entriesPerTable)
   const { regions, dataIndexOf, dataClusters } = indexSegments(segments, regionBytes)
 
-  // The refcounts count themselves: they grow until they cover everything.
+  // The refcount table covers itself, so it grows until it covers everything.
   let refcountBlocks = 1
   let refcountTables = 1
   let clusters = 0
@@ -50,7 +50,7 @@ export function layOutQcow2(segments: readonly Segment[], virtualSizeBytes: numb
     writeLarge(cluster, firstL1 * blockBytes, 40)
     writeLarge(cluster, blockBytes, 48)
     cluster.writeUInt32BE(refcountTables, 56)
-    cluster.writeUInt32BE(4, 96) // 16 bits a refcount
+    cluster.writeUInt32BE(4, 96) // 16 bits per refcount
     cluster.writeUInt32BE(headerBytes, 100)
     return cluster
   }
@@ -112,7 +112,7 @@ export function layOutQcow2(segments: readonly Segment[], virtualSizeBytes: numb
   }
 }
 
-/** What one L2 table maps: 512 MiB of the disk, and the segments that touch it. */
+/** The 512 MiB of the disk that one L2 table maps, and their segments. */
 interface Region {
   readonly number: number
   readonly first: number

@@ -1,4 +1,4 @@
-// A qcow2 file to a raw one, by our own reader: plain clusters, and those compressed with zlib or zstd.
+// Converts a qcow2 file to a raw one: plain clusters, and those compressed with zlib or zstd.
 import fs from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { constants, inflateRaw, zstdDecompress } from 'node:zlib'
@@ -13,7 +13,7 @@ import type { Qcow2Header } from './header.ts'
 import { BadDiskError, readQcow2Header, refuseBacking } from './header.ts'
 
 export interface ReadAllowance {
-  /** As many bytes as the disk may take here, and as it may measure. */
+  /** Limits of the data and of the disk. */
   readonly maxDataBytes: number
   readonly maxVirtualBytes?: number
 }
@@ -68,7 +68,7 @@ export function checkAllowed(
 const inflate = promisify(inflateRaw)
 const unzstd = promisify(zstdDecompress)
 
-/** Sectors are stored, so there may be anything behind the end of the compressed bytes. */
+/** The length is stored in sectors, so other bytes may follow the compressed ones. */
 async function unpack(cluster: Cluster, header: Qcow2Header, file: ReturnType<typeof fileSource>): Promise<Buffer> {
   const { clusterBytes, compression } = header
   const stored = Buffer.alloc(cluster.storedBytes)
@@ -90,7 +90,7 @@ async function unpack(cluster: Cluster, header: Qcow2Header, file: ReturnType<ty
 const fieldBytes = { dictionary: [0, 1, 2, 4], contentSize: [0, 2, 4, 8] } as const
 const blockTypeRle = 1
 
-/** How long a zstd frame is (RFC 8878): Node's decompressor takes what follows one for another, and fails. */
+/** The length of a zstd frame (RFC 8878). Node's decompressor would take the bytes after it for another frame. */
 export function zstdFrameBytes(data: Buffer): number {
   if (data.length < 9 || data.readUInt32LE(0) !== 0xfd2fb528) throw new BadDiskError(damaged)
   const descriptor = data.readUInt8(4)

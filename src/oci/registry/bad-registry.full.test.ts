@@ -58,7 +58,7 @@ const pushTo = (target: Repository) =>
   copy({ target: imageSource(image.store), reference: image.digest }, { target, reference: 'v1' }, { concurrency: 2 })
 const push = (options: Partial<RegistryOptions> = {}, more: RepositoryOptions = {}) => pushTo(repository(options, more))
 let pulls = 0
-/** Into a store of its own; says what is in there afterwards, too. */
+/** Pulls into a new store, and returns its content as well. */
 async function pull(options: Partial<RegistryOptions> = {}, reference = 'v1') {
   pulls += 1
   const store = await openContentFolder(path.join(folder, `pulled-${pulls}`))

@@ -58,7 +58,7 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
   let challenged: Promise<void> | undefined
   const isOurs = ({ url }: HttpResponse): boolean => url.origin === origin.origin
 
-  /** Learns how to authenticate before a request with a body would be sent in vain. */
+  /** Learns how to authenticate, so that no body is sent without credentials. */
   async function meet(): Promise<void> {
     const url = new URL('/v2/', origin)
     const answer = await send({ method: 'GET', url }, sending)
@@ -92,7 +92,7 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
       signal,
       onWait({ error, delayMs }) {
         isWaiting = true
-        // The hint is left out, because retries need no action.
+        // Without the hint, because retries need no action.
         const problem = error instanceof RegistryError ? error.problem : reasonOf(error)
         onWaiting?.({ problem, nextTryMs: Math.round(delayMs) })
       },

@@ -1,4 +1,4 @@
-// Artifacts that somebody made to do harm: each is refused before anything of it can be seen.
+// Malicious artifacts: each is refused before anything of it becomes visible.
 import assert from 'node:assert/strict'
 import { hash, randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -76,7 +76,7 @@ async function refused(from: ArtifactSource, message: RegExp, limits?: ImageLimi
   await assert.rejects(openRemoteImage(from, 'v1', limits && { limits }), message)
 }
 
-/** An artifact of a manifest of ours that was written by somebody else. */
+/** An artifact with a malicious manifest in svc3's format. */
 function artifactOf(manifest: unknown, layers: Record<string, unknown>[] = []): ArtifactSource {
   const bytes = Buffer.from(sorted(manifest))
   const layer = {

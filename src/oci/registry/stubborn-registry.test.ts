@@ -241,7 +241,7 @@ describe('the way to a registry', () => {
     const failed = Promise.withResolvers<void>()
     const lookup: net.LookupFunction = (_name, _options, callback) => {
       callback(Object.assign(new Error('no'), { code: 'ENOTFOUND' }), [])
-      // A failure that nobody handles is told after this.
+      // An unhandled rejection is reported after this.
       setTimeout(failed.resolve, 10)
     }
     const target = repository({ server: `http://registry.test:${bad.port}`, lookup })

@@ -1,5 +1,5 @@
-// What layers of foreign images were unpacked to: a note for each, written when all of it was checked and stored, so that
-// a pull that is cut off, or killed, does not fetch it again; nor does that of another image with the same layer.
+// Notes about unpacked layers of tart images, so that an interrupted pull, or another image with the same layer, does
+// not fetch it again. A note is written when the chunks of the layer are verified and stored.
 import { hash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -10,7 +10,7 @@ import { checkManifest } from '../../images/format/manifest.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { defaultParallel, eachAtOnce } from '../../platform/parallel.ts'
 
-/** A layer, and its place on the disk: its chunks say where they belong. */
+/** A layer at an offset of the disk, which its chunks depend on. */
 interface NotedLayer {
   readonly digest: string
   readonly rawDigest: string | undefined
@@ -19,16 +19,15 @@ interface NotedLayer {
 }
 
 interface LayerNotes {
-  /** Undefined also where some of its chunks are gone. Those that are there count as new for the collector. */
+  /** Undefined also if some chunks are missing. The others count as new for the collector. */
   find(layer: NotedLayer): Promise<readonly Chunk[] | undefined>
-  /** All of them are in the store. */
+  /** The chunks MUST be in the store. */
   keep(layer: NotedLayer, chunks: readonly Chunk[]): Promise<void>
 }
 
-/** Long enough for the next version of an image; what they name may be gone much earlier. */
+/** Long enough for the next version of an image. The chunks may be deleted much earlier. */
 const keptMs = 30 * 24 * 60 * 60_000
 
-/** They lie beside the content that they name. */
 export async function openLayerNotes(store: ContentStore): Promise<LayerNotes> {
   const folder = path.join(store.folder, 'unpacked')
   await fs.mkdir(folder, { recursive: true, mode: 0o700 })
@@ -62,7 +61,7 @@ async function removeOld(folder: string): Promise<void> {
   }
 }
 
-/** What is not chunks of that place is nothing: it is made again. */
+/** An invalid note is ignored. */
 function chunksIn(text: string | undefined, { offset, rawBytes }: NotedLayer): readonly Chunk[] | undefined {
   if (text === undefined) return undefined
   try {

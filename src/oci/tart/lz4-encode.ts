@@ -1,16 +1,15 @@
-// Apple's framing of LZ4, written: blocks of 64 KiB, each compressed alone (`bv41`) or kept as it is where that does not
-// pay (`bv4-`), then the end (`bv4$`). The same bytes for the same bytes, every time: layers that did not change keep
-// their digest. A stream in, pieces out.
+// Writes Apple's framing of LZ4: blocks of 64 KiB, each compressed alone (`bv41`) or stored (`bv4-`), then the end
+// (`bv4$`). Deterministic, so that unchanged layers keep their digests.
 import { setImmediate } from 'node:timers/promises'
 
 const rawBlockBytes = 65_536
 const sliceBytes = 2 ** 20
 const hashBits = 13
-/** Matches are of four bytes at least; none begins in the last twelve, and the last five are literals. */
+/** Matches have at least four bytes. None begins in the last twelve bytes, and the last five are literals. */
 const leastMatch = 4
 const lastMatchStart = 12
 const lastLiterals = 5
-/** After so many misses in a row the search takes larger steps: what does not compress is passed quickly. */
+/** After this many misses the search takes larger steps, to pass over incompressible data quickly. */
 const skipShift = 6
 
 export async function* encodeAppleLz4(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
@@ -29,7 +28,7 @@ export async function* encodeAppleLz4(input: AsyncIterable<Buffer>): AsyncGenera
       sinceTurn += rawBlockBytes
       if (sinceTurn < sliceBytes) continue
       sinceTurn = 0
-      await setImmediate() // Others have their turn.
+      await setImmediate() // Lets the event loop run.
     }
   }
   if (used > 0) yield frame(block.subarray(0, used), table)
@@ -39,7 +38,7 @@ export async function* encodeAppleLz4(input: AsyncIterable<Buffer>): AsyncGenera
 const zeros = Buffer.alloc(rawBlockBytes)
 let zeroFrame: Buffer | undefined
 
-/** A new buffer: whoever takes it may keep it. */
+/** A new buffer, which the consumer may keep. */
 function frame(raw: Buffer, table: Uint16Array): Buffer {
   const isZero = raw.length === rawBlockBytes && raw.equals(zeros)
   if (isZero && zeroFrame) return zeroFrame
@@ -61,7 +60,7 @@ function frame(raw: Buffer, table: Uint16Array): Buffer {
   return framed
 }
 
-/** How many bytes it came to; 0 where it is not less than it was. At most 64 KiB at once. */
+/** Returns the compressed length, or 0 if that is not shorter. At most 64 KiB. */
 function encodeBlock(raw: Uint8Array, out: Uint8Array, table: Uint16Array): number {
   const end = raw.length
   const limit = Math.min(out.length, end - 1)
@@ -95,7 +94,7 @@ const word = (bytes: Uint8Array, at: number): number =>
   ((bytes[at + 2] as number) << 16) |
   ((bytes[at + 3] as number) << 24)
 
-/** One sequence: literals, and a match unless its distance is 0. Returns where it ends; 0 where there is no room. */
+/** Writes a sequence: literals, and a match unless the distance is 0. Returns its end, or 0 without space. */
 function put(
   raw: Uint8Array,
   from: number,

@@ -1,6 +1,5 @@
-// Apple's framing of LZ4, read: blocks `bv41` (raw size, compressed size, LZ4 block that may refer back into what the
-// blocks before it gave), `bv4-` (size, bytes as they are), `bv4$` (the end). A stream in, pieces out, never more of it
-// in memory than a block and what blocks may refer back to.
+// Reads Apple's framing of LZ4: `bv41` (raw size, compressed size, a block that may refer to previous ones), `bv4-`
+// (size, stored bytes), `bv4$` (end). Keeps one block and the window of previous ones in memory.
 import { setImmediate } from 'node:timers/promises'
 
 class BadLz4Error extends Error {
@@ -10,18 +9,18 @@ class BadLz4Error extends Error {
   }
 }
 
-/** As far back as a match can refer. */
+/** The greatest distance of a match. */
 const windowBytes = 65_536
-/** Blocks are 64 KiB as Apple writes them; more than this would be a way to take our memory. */
+/** Apple writes blocks of 64 KiB. The limit bounds the memory. */
 const maxBlockBytes = 4 * 2 ** 20
 const sliceBytes = 2 ** 20
 
 const magic = { compressed: 0x31347662, plain: 0x2d347662, end: 0x24347662 } as const
 
-/** Pieces are valid until the next is asked for. Throws where there is more or less than `rawBytes`. */
+/** A piece is valid until the next one is requested. Throws unless there are exactly `rawBytes`. */
 export async function* decodeAppleLz4(input: AsyncIterable<Buffer>, rawBytes: number): AsyncGenerator<Buffer> {
   const reader = byteReader(input)
-  /** What was put out last, for matches that refer back; the block comes after it. */
+  /** Holds the latest output, which matches refer to, and the next block. */
   let buffer = Buffer.allocUnsafe(8 * windowBytes)
   let used = 0
   let total = 0
@@ -57,14 +56,14 @@ export async function* decodeAppleLz4(input: AsyncIterable<Buffer>, rawBytes: nu
     sinceTurn += size
     if (sinceTurn >= sliceBytes) {
       sinceTurn = 0
-      await setImmediate() // Others have their turn.
+      await setImmediate() // Lets the event loop run.
     }
   }
   if (total !== rawBytes) throw new BadLz4Error(`it has ${total} bytes, not the ${rawBytes} declared`)
   if (await reader.hasMore()) throw new BadLz4Error('it has data after its end')
 }
 
-/** Fills exactly from `start` to `end`; what lies before `start` may be referred to. */
+/** Fills exactly `start` to `end`. Matches may refer to bytes before `start`. */
 function decodeBlock(input: Uint8Array, output: Uint8Array, start: number, end: number): void {
   let from = 0
   let to = start
@@ -83,7 +82,7 @@ function decodeBlock(input: Uint8Array, output: Uint8Array, start: number, end: 
       from += literals
       to += literals
     } else for (let left = literals; left > 0; left -= 1) output[to++] = input[from++] as number
-    // The last sequence has only literals.
+    // The last sequence has literals only.
     if (from === input.length) break
     if (from + 2 > input.length) throw damaged()
     const distance = (input[from] as number) | ((input[from + 1] as number) << 8)
@@ -109,7 +108,7 @@ function decodeBlock(input: Uint8Array, output: Uint8Array, start: number, end: 
 
 const damaged = (): BadLz4Error => new BadLz4Error('a block of it is damaged')
 
-/** Exactly so many bytes at a time, out of pieces of any size. */
+/** Reads exact numbers of bytes from pieces of any size. */
 function byteReader(input: AsyncIterable<Buffer>) {
   const iterator = input[Symbol.asyncIterator]()
   let piece: Buffer = Buffer.alloc(0)
@@ -135,7 +134,7 @@ function byteReader(input: AsyncIterable<Buffer>) {
       }
       return taken
     },
-    /** Also lets the input come to its end, where its digest is checked. */
+    /** Also reads the input to its end, where its digest is verified. */
     async hasMore(): Promise<boolean> {
       while (piece.length === 0) if (!(await next())) return false
       return true

@@ -1,5 +1,5 @@
-// Images in tart's format, as images of ours: disk layers of raw size, each compressed alone, are unpacked as they stream
-// in and packed into chunks; a layer is never in memory as a whole. Nothing names the result before all of it was checked.
+// Imports images in tart's format. Disk layers are unpacked and packed into chunks as they stream in, so no layer is in
+// memory as a whole. Nothing names the result before it is verified.
 import { createHash } from 'node:crypto'
 import type { BlockSource } from '../../images/content/blocks.ts'
 import type { ContentStore } from '../../images/content/content.ts'
@@ -29,7 +29,7 @@ export const tartAnnotation = {
   diskSize: 'org.cirruslabs.tart.uncompressed-disk-size',
 } as const
 
-/** Layers are half a gibibyte. */
+/** tart's layers have half a gibibyte. */
 const largestLayerBytes = 2 ** 30
 export const largestConfigBytes = 2 ** 20
 export const largestNvramBytes = 2 ** 26
@@ -37,9 +37,9 @@ export const largestNvramBytes = 2 ** 26
 interface TartOptions {
   readonly signal?: AbortSignal | undefined
   readonly limits?: ImageLimits | undefined
-  /** Layers at once. Each takes a few chunks of memory. */
+  /** Layers that are unpacked in parallel. Each needs memory for a few chunks. */
   readonly concurrency?: number | undefined
-  /** Compressed bytes fetched, of all there are. */
+  /** Compressed bytes. */
   readonly onProgress?: ((progress: { readonly bytes: number; readonly of: number }) => void) | undefined
 }
 
@@ -53,7 +53,7 @@ interface DiskLayer {
   readonly rawDigest: string | undefined
 }
 
-/** Puts the chunks into the store, config and NVRAM included; the manifest is the caller's to put. */
+/** Stores the chunks, with config and NVRAM. The caller stores the manifest. */
 export async function packTart(
   source: ArtifactSource,
   raw: RawManifest,
@@ -102,7 +102,7 @@ export async function packTart(
   }
 }
 
-/** What one is, before any of its disk is fetched. */
+/** Looks at an image before its disk is fetched. */
 export async function inspectTart(
   source: ArtifactSource,
   raw: RawManifest,
@@ -175,13 +175,13 @@ function platformOf(
   } catch {
     throw bad('its config is not JSON')
   }
-  // What is in the layers would be a file of macOS' own format, and not the disk.
+  // Other formats are files of macOS, and not disks.
   if (format !== 'raw')
     throw bad(`its disk is kept as ${JSON.stringify(format).slice(0, 20)} and only raw is supported`)
   const architecture = said === 'arm64' || said === 'amd64' ? said : undefined
   if (!architecture || (wanted !== undefined && wanted !== architecture))
     throw bad(`it is for ${JSON.stringify(said).slice(0, 20)}, not ${wanted ?? 'arm64 or amd64'}`)
-  // Tart's own default: configs of its first versions do not say, and held macOS.
+  // tart's default. Configs of its first versions lack the field, and were for macOS.
   return { architecture, os: systems[String(system ?? 'darwin')] }
 }
 
@@ -212,7 +212,7 @@ async function* tapped(pieces: AsyncIterable<Buffer>, tell: (piece: Buffer) => v
   }
 }
 
-/** A stream as blocks, for a reader that goes from the beginning to the end. Zeros behind its end. */
+/** Blocks of a stream, for a sequential reader. Zeros beyond the end. */
 function inOrder(stream: AsyncGenerator<Buffer>, bytes: number, hasher: ReturnType<typeof createHash> | undefined) {
   let piece: Buffer = Buffer.alloc(0)
   let position = 0
@@ -234,7 +234,7 @@ function inOrder(stream: AsyncGenerator<Buffer>, bytes: number, hasher: ReturnTy
   }
   return {
     source,
-    /** Its end is looked for: what follows there is checked by whoever gives it. */
+    /** Reads to the end of the stream, where its source verifies it. */
     async end(): Promise<string | undefined> {
       const { done } = await stream.next()
       if (!done || piece.length > 0) throw bad('a layer is longer than declared')

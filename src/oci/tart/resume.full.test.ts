@@ -61,7 +61,7 @@ async function pull(store: ContentStore, told: (bytes: number, of: number) => vo
   return packTart(source, raw, store, { concurrency: 1, onProgress })
 }
 
-/** Which layers of the disk were asked for since the last pull began. */
+/** The layers that were requested since the last pull began. */
 async function fetched(): Promise<number[]> {
   const known = await layers()
   const indexes = bad.seen.map(({ path: at }) => known.findIndex((digest) => at.endsWith(digest)))
@@ -87,7 +87,7 @@ describe("a pull of tart's image", () => {
     assert.deepEqual(await fetched(), [4, 5])
     assert.ok((told[0] ?? 0) > 0.5 && told.at(-1) === 1, `${told[0]} … ${told.at(-1)}`)
     await checkDisk(manifest, store)
-    // All of it is there.
+    // The image is complete.
     assert.deepEqual(await pull(store), manifest)
     assert.deepEqual(await fetched(), [])
   })

@@ -42,7 +42,7 @@ async function* inPieces(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
 
 async function collect(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
   const all: Buffer[] = []
-  // Pieces of a reader are valid until the next is asked for.
+  // A piece is valid until the next one is requested.
   for await (const piece of pieces) all.push(Buffer.from(piece))
   return Buffer.concat(all)
 }

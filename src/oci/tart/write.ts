@@ -1,6 +1,6 @@
-// Images of ours in tart's format, so that people can leave: the disk in layers of half a gibibyte, each compressed alone,
-// with config and NVRAM as layers of their own. Layers are made in the store first, because their digests have to be known
-// before they are sent; the same disk makes the same layers, so that a registry is sent only those that changed.
+// Exports images in tart's format: the disk in layers of half a gibibyte, each compressed alone, with config and NVRAM
+// as further layers. Layers are stored before they are sent, because their digests must be known first. They are
+// deterministic, so a registry gets only those that changed.
 import { createHash } from 'node:crypto'
 import type { ContentStore } from '../../images/content/content.ts'
 import type { Attachment, Manifest } from '../../images/format/format.ts'
@@ -17,20 +17,20 @@ import { largestConfigBytes, largestNvramBytes, tartAnnotation, tartTypes } from
 
 interface TartWriting {
   readonly signal?: AbortSignal | undefined
-  /** How much of the disk is in layers. */
+  /** Bytes of the disk that are in layers. */
   readonly onProgress?: ((progress: { readonly bytes: number; readonly of: number }) => void) | undefined
-  /** Smaller ones are for tests: tart's own are of half a gibibyte. */
+  /** Tests only. The default is tart's half gibibyte. */
   readonly layerBytes?: number
-  /** What it says of itself beside what tart reads. */
+  /** Annotations beside those that tart reads. */
   readonly annotations?: Annotations
 }
 
 interface TartSource extends ArtifactSource {
-  /** Digests of the layers that were made in the store: nobody but this source needs them. */
+  /** Layers in the store that only this source needs. */
   readonly made: ReadonlySet<string>
 }
 
-/** References are digests of our manifests. */
+/** References are digests of manifests. */
 export function tartSource(store: ContentStore, options: TartWriting = {}): TartSource {
   const own = new Map<string, Buffer>()
   const made = new Set<string>()
@@ -83,7 +83,7 @@ async function encodeTart(
 
 const defaultLayerBytes = 512 * 2 ** 20
 
-/** One after the other: each keeps a core busy, and a few pieces in memory. */
+/** One after the other, because each keeps a core busy. */
 async function diskLayers(
   image: Manifest,
   store: ContentStore,
