@@ -1,4 +1,4 @@
-// The access commands against a real API: let a user and a CI system into a namespace, and take it away again.
+// The access commands against a real API: give a user and a CI system access to a namespace, and remove it again.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { run } from '../../test/support/rigs/cli-host.ts'
@@ -14,7 +14,7 @@ after(() => service[Symbol.asyncDispose]())
 const svc3 = (line: string, token = service.adminToken) =>
   run(line.split(' '), { env: { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: token } })
 
-/** Each line: the command, its exit code, what it prints, what it says. */
+/** Each line: the command, its exit code, its output and its notes. */
 const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
   ['namespace create svc-ios', 0, /^Namespace svc-ios created\.\n$/],
   ['ns create svc-ios', 6, /^$/, /Namespace svc-ios already exists/],

@@ -1,4 +1,4 @@
-// The one rule of destructive commands: a terminal is asked about what is lost, --yes and pipes are not.
+// Destructive commands ask on a terminal, but not with --yes or in a pipe.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'

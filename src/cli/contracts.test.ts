@@ -1,4 +1,4 @@
-// What scripts rely on, byte for byte: texts that public CI integrations look for, columns, arrays, exit codes, names.
+// The output that scripts rely on, byte for byte: texts that public CI integrations look for, columns, exit codes, names.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
@@ -153,7 +153,7 @@ describe('exit codes', () => {
   }
   for (const reason of Object.keys(codes) as Reason[])
     it(`a refusal for ${reason} exits ${wanted[reason] ?? 1}`, async () => {
-      // Some are tried again first.
+      // Some errors are retried first.
       const retry = codes[reason] === 429 || codes[reason] === 503 ? { 'retry-after': '3600' } : {}
       service.override = (_, response) => {
         response.writeHead(codes[reason], { 'content-type': 'application/json', ...retry })
@@ -256,7 +256,7 @@ describe('lists', () => {
   })
 
   it('an empty list with -o json is [] for every kind, and nothing else', async () => {
-    // Those of `svc3 server` read a data folder: src/operator/users.test.ts.
+    // src/operator/users.test.ts tests those of `svc3 server`, which read a data folder.
     const lists = (await pagesOf()).filter(
       ({ words, command }) =>
         command && 'output' in command.options && words.at(-1)?.startsWith('list') && words[0] !== 'server',

@@ -1,4 +1,4 @@
-// image and iso download: where the file goes, and what -o means there as everywhere else.
+// image and iso download: the path of the file, and -o.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'

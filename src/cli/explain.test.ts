@@ -1,4 +1,4 @@
-// What a refusal is told beside its own words: the name that was meant, and versions that do not fit.
+// Hints that are added to errors: a similar name, and versions that do not match.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { run } from '../../test/support/rigs/cli-host.ts'

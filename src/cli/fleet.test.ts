@@ -61,7 +61,7 @@ describe('node list', () => {
 
 describe('node changes', () => {
   const node = nodeOf({ name: 'mini-1', namespace: 'svc-ios' })
-  /** Each: the command, the route, what is sent, what is said. */
+  /** Each line: the command, the route, the body and the message. */
   const changesOfNodes = [
     ['node tag mini-1 ios', 'POST nodes/mini-1/tag', { tag: 'ios' }, 'Tag ios added to node mini-1.'],
     ['node untag mini-1 ios', 'POST nodes/mini-1/untag', { tag: 'ios' }, 'Tag ios removed from node mini-1.'],

@@ -28,7 +28,7 @@ export interface Host {
   readonly version: string
   /** The folder that holds bin/ and package.json. */
   readonly checkout: string
-  /** Whether the program was installed as a package, so that there is nothing to build, and its folder is not for data. */
+  /** Whether the program was installed as a package. If so, it needs no build, and data does not go into its folder. */
   readonly isInstalled?: boolean
   readonly workingDir: string
   /** The words that start this program again. */

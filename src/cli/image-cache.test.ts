@@ -1,4 +1,4 @@
-// The imagecache commands against the real API, on a node that says what a test lets it say.
+// The imagecache commands against the real API, with a node whose reports the tests choose.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { run } from '../../test/support/rigs/cli-host.ts'

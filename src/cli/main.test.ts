@@ -1,4 +1,4 @@
-// Dispatch, usage errors, and the commands that need no service.
+// Dispatch, usage errors, and commands that need no service.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { run } from '../../test/support/rigs/cli-host.ts'

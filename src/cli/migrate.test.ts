@@ -1,4 +1,4 @@
-// svc3 migrate: what it prints, in which format, with which exit code.
+// svc3 migrate: output, formats and exit codes.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'

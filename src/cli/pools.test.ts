@@ -1,4 +1,4 @@
-// svc3 pool: what it sends, what it prints, and what it refuses before anything is sent.
+// svc3 pool: requests, output, and usage errors.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { run } from '../../test/support/rigs/cli-host.ts'

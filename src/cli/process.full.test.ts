@@ -1,4 +1,4 @@
-// The program as a process: pipes, files, signals. Started from the sources, so that no build is needed before.
+// The program as a process: pipes, files, signals. Started from the sources, so that the tests need no build.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +21,7 @@ after(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** Neither HOME nor PATH: the program needs none. */
+/** Without HOME and PATH, which the program does not need. */
 const environment = () => ({ SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token, NODE_NO_WARNINGS: '1' })
 
 function start(words: readonly string[], stdio: { stdin?: number | 'pipe'; stdout?: number | 'pipe' } = {}) {
@@ -142,7 +142,7 @@ describe('bin/svc3', () => {
 })
 
 describe('environment', { concurrency: 2 }, () => {
-  /** By a shell: what Node cannot hand over, such as a closed stream or bytes that are no text. */
+  /** Starts the program with a shell, because Node cannot pass closed streams or invalid UTF-8. */
   function shell(script: string, env: Record<string, string> = {}) {
     const child = spawn('sh', ['-c', script, process.execPath, entry], {
       env: { ...environment(), PATH: process.env.PATH, ...env },
@@ -162,7 +162,7 @@ describe('environment', { concurrency: 2 }, () => {
   })
 
   it('the process reads and completes with a HOME that cannot be written, and says what keeps it from writing there', async () => {
-    // Not even root writes there.
+    // Not even root can write there.
     const env = { HOME: '/sys', XDG_CONFIG_HOME: '', XDG_CACHE_HOME: '' }
     const read = await shell('"$0" "$1" regcred list -o json && "$0" "$1" __complete -- regcred remove ""', env)
     assert.deepEqual([read.code, read.stderr], [0, ''])

@@ -1,4 +1,4 @@
-// svc3 quota and svc3 vm list --pending: what they send, what they print, and what they refuse before anything is sent.
+// svc3 quota and svc3 vm list --pending: requests, output, and usage errors.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { run } from '../../test/support/rigs/cli-host.ts'

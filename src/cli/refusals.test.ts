@@ -1,4 +1,4 @@
-// What the service refuses, told in the words of the command line; and the exit codes that scripts go by.
+// Errors of the service in terms of the command line, and the exit codes that scripts rely on.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
@@ -91,7 +91,7 @@ describe('timeouts', () => {
   }
   for (const [line, look] of Object.entries(cases))
     it(`${line} that takes too long exits 7, and says how to check again`, async (t) => {
-      // The time is over as soon as it was said how far it is.
+      // The timeout occurs as soon as the progress was shown.
       const step = line.startsWith('ic') ? /svc3: node mini-1: fetching image tiny/ : /tiny: [\w ]+: 1 GiB, /
       const late = new AbortController()
       const timeout = AbortSignal.timeout.bind(AbortSignal)

@@ -1,4 +1,4 @@
-// The regcred commands against a stand-in service: answers in each format, passwords, refusals and exit codes.
+// The regcred commands against a stand-in service: output in each format, passwords, errors and exit codes.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'

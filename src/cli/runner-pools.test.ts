@@ -1,4 +1,4 @@
-// svc3 runner-pool: what it sends, what it prints, and what it refuses before anything is sent.
+// svc3 runner-pool: requests, output, and usage errors.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'

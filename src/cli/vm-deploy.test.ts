@@ -1,4 +1,4 @@
-// vm deploy against a stand-in service: what is sent, what is shown meanwhile, names, restarts, Ctrl-C, exit codes.
+// vm deploy against a stand-in service: requests, progress, names, restarts, Ctrl-C, exit codes.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'
@@ -29,7 +29,7 @@ const deployed: Answer = (request) => {
 }
 const deploy = (words: string, options: FakeHostOptions = {}) =>
   run(['vm', 'deploy', ...words.split(' ')], { ...options, env: { ...env, ...options.env } })
-/** Watches of earlier tests may still arrive: they ask about other namespaces. */
+/** Ignores watches of earlier tests, which use other namespaces. */
 const requestsTo = (namespace: string): number =>
   service.requests.filter(({ path }) => path.includes(`/${namespace}/`)).length
 const sent = () => service.requests.filter(({ path }) => !path.includes('watch=true'))
@@ -241,7 +241,7 @@ describe('vm deploy: names', () => {
 })
 
 describe('vm deploy: waiting', () => {
-  /** Answers when these changes have been shown. */
+  /** Responds when these changes have been shown. */
   function steps(...texts: readonly string[]) {
     const shown = Promise.withResolvers<void>()
     const step = (phase: string, percent?: number) =>
@@ -329,7 +329,7 @@ describe('vm deploy: failures', () => {
       serve(service, { 'POST vms': refuse, 'WATCH vms': changes() })
       const failed = await deploy('demo -i x')
       assert.deepEqual([failed.exitCode, failed.stdout], [exitCode, ''])
-      // A fault of the service's own side is told with the name of the request.
+      // An internal error of the service is reported with the ID of the request.
       const request = { 7: ' (request request-1)', 4: ` (${service.apiUrl})` }[exitCode as number] ?? ''
       assert.equal(lines(failed.stderr)[0], `svc3: ${message}${request}`)
     })

@@ -1,4 +1,4 @@
-// Shells and screens through the service: real WebSockets to a guest that the tests play, a stand-in for ssh.
+// Shells and screens through the service: real WebSockets to a fake guest, and a stand-in for ssh.
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
@@ -200,7 +200,7 @@ describe('ssh command line', () => {
 })
 
 describe('vm ssh', () => {
-  /** A stand-in for ssh: notes what it was given, asks for the password when there is a helper, ends with 7. */
+  /** A stand-in for ssh: records its arguments, asks for the password if there is a helper, and ends with 7. */
   function standIn(): Record<string, string> {
     const bin = fs.mkdtempSync(path.join(folder, 'bin-'))
     const script = `#!/bin/sh

@@ -1,4 +1,4 @@
-// The vm and node commands against the real API, on a node that says it did what it was told.
+// The vm and node commands against the real API, on a node that reports success for everything.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { run } from '../../test/support/rigs/cli-host.ts'
@@ -23,7 +23,7 @@ after(async () => {
 const svc3 = (line: string, token = service.adminToken) =>
   run(line.split(' '), { env: { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: token } })
 
-/** Each line: the command, its exit code, what it prints, what it says. */
+/** Each line: the command, its exit code, its output and its notes. */
 const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
   ['image list intel', 0, /^NAME\tDESCRIPTION\tSIZE\tTYPE\tSTATE\nintel\t/],
   ['node list', 0, /\nxeon-1\t8\t16\.00G\tREADY\n$/],

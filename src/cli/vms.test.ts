@@ -1,4 +1,4 @@
-// The vm commands against a stand-in service: what is sent, answers in each format, several at once, exit codes.
+// The vm commands against a stand-in service: requests, output in each format, several VMs, exit codes.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
@@ -23,9 +23,9 @@ const vm = (words: string, options: FakeHostOptions = {}) =>
   run(['vm', ...words.split(' ')], { ...options, env: { ...env, ...options.env } })
 const lines = (text: string): string[] => text.split('\n').slice(0, -1)
 const jwt = (claims: object): string => `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2ln`
-/** Watches of earlier tests may still arrive. */
+/** Ignores watches of earlier tests. */
 const sent = () => service.requests.filter(({ path }) => !path.includes('watch=true'))
-/** Answers and remembers what was asked. */
+/** Responds and records the requests. */
 const answers =
   <T>(value: T) =>
   (request: Asked): T => {
@@ -288,7 +288,7 @@ describe('vm delete', () => {
     const controller = new AbortController()
     const hangs = () => undefined
     const others = Object.fromEntries([...'bcdefgh'].map((name) => [`DELETE vms/${name}`, hangs]))
-    // Eight at a time: the ninth is asked for when the first has been answered.
+    // Eight requests run at a time: the ninth starts when the first has ended.
     serve(service, { ...others, 'DELETE vms/a': () => deleted, 'DELETE vms/i': () => controller.abort() })
     const cut = await vm('delete a b c d e f g h i -o json', { interruption: controller.signal })
     assert.deepEqual([cut.exitCode, JSON.parse(cut.stdout)], [130, [deleted]])

@@ -1,4 +1,4 @@
-// The client against scripted HTTP servers: what it sends, what it makes of answers, when it tries again.
+// The client against scripted HTTP servers: requests, responses and retries.
 import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'

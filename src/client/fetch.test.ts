@@ -1,4 +1,4 @@
-// Answers by fetch: held up to a bound, whatever the other side sends.
+// Responses of fetch are read up to a limit.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { fetchTransport } from './fetch.ts'

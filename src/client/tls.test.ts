@@ -1,4 +1,4 @@
-// Connections that are judged first: what happens when the other side stays silent, hangs up or speaks something else.
+// TLS connections to servers that stay silent, close the connection, use another protocol or are not trusted.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import https from 'node:https'
@@ -76,7 +76,7 @@ describe('https servers', () => {
       async (request) => {
         const error = await httpTransport({ trust })(request).catch((reason: unknown) => reason)
         assert.ok(faultOf('unusable', /does not use TLS/)(error), String(error))
-        // Who sits in between can provoke this: it must not talk anybody into plain HTTP.
+        // An attacker can provoke this error, so the hint must not suggest plain HTTP.
         assert.equal((error as ConnectionError).hint, 'Check the address and the port with the operator of the server')
       },
     )

@@ -1,4 +1,4 @@
-// svc3 __complete: the completions that shells ask for. Fast, and silent on any error.
+// svc3 __complete: prints completions for shells. Answers quickly, and prints nothing on errors.
 
 import { defineCommand, type Names } from '../command.ts'
 import { fieldsOf, readCliConfig } from '../connect/connection.ts'
@@ -6,9 +6,8 @@ import { isLive, liveNames } from '../connect/names.ts'
 import type { Host } from '../host.ts'
 import { type Completion, type Cursor, cursorOf } from '../line/complete.ts'
 
-/** With the start of the program, less than the second after which somebody goes on typing. */
+/** Together with the start of the program, this is less than a second, after which users type the rest themselves. */
 export const namesTimeoutMs = 600
-/** In tests with real shells, which no person waits for. */
 const testTimeoutMs = 60_000
 
 export const command = defineCommand({

@@ -51,7 +51,7 @@ const set = defineCommand({
       )
     const ca = options.ca === undefined ? {} : { ca: checkedAuthorities(host, options.ca) }
     const namespace = options.namespace === undefined ? {} : { namespace: options.namespace }
-    // A token goes only where it was meant to go.
+    // A token is kept only for the server that it was issued for.
     const moved = known !== undefined && new URL(known).origin !== new URL(apiUrl).origin
     const login = moved ? { token: undefined, tokenExpiresAt: undefined, refreshToken: undefined } : {}
     const isForgotten = options.fingerprint === 'none'

@@ -1,4 +1,4 @@
-// svc3 console: opens the web console in a browser that is then logged in, by a link with a ticket that works once.
+// svc3 console: opens the web console in a browser, with a link that logs in once.
 
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -13,7 +13,7 @@ import { serverOf } from '../connect/connection.ts'
 import type { Host } from '../host.ts'
 import { Failure } from '../line/usage.ts'
 
-/** Of the console's own server, not of the API. */
+/** An operation of the console's server, not of the API. */
 const createTicket = operation({
   id: 'createConsoleTicket',
   noun: 'console',
@@ -27,7 +27,7 @@ const createTicket = operation({
   example: { response: { ticket: 'a-ticket', expiresAt: '2026-11-15T10:00:00Z' } },
 })
 
-/** A page that leads to the link: everybody on the machine can read the arguments of a browser. */
+/** Writes a private page that redirects to the link, because all users of the machine can see a browser's arguments. */
 async function privatePage(host: Host, link: string): Promise<string> {
   const file = path.join(path.dirname(configFile(host)), 'console.html')
   const { href } = new URL(link)

@@ -10,7 +10,7 @@ import { UsageError } from '../line/usage.ts'
 import { growingTable, type OutputColumn } from '../output/output.ts'
 import { noteConnection } from '../watch-note.ts'
 
-/** `isMixed`: events of deleted namespaces, which are kept in the default one, stand beside its own. */
+/** `isMixed`: the default namespace also has the events of deleted ones, so the namespace is shown. */
 const columnsOf = (isMixed: boolean): readonly OutputColumn<Event>[] => [
   { header: 'AT', cell: (item) => ({ time: item.at }) },
   { header: 'REASON', cell: (item) => item.reason },
@@ -80,7 +80,7 @@ export const command = defineCommand({
   },
 })
 
-/** Names on the command line → kinds of events. */
+/** The kind of events for each word of the command line. */
 const kinds: Readonly<Record<string, string>> = Object.fromEntries(
   allNouns.flatMap(([noun, { typed = [] }]) => typed.map((word) => [word, noun])),
 )
@@ -96,7 +96,7 @@ const knownKind = (word: string): string | undefined =>
 
 const kindsHint = `Choose KIND from ${[...new Set(Object.values(kinds))].join(', ')}`
 
-/** A time, or how long ago it was. */
+/** Accepts a time, or a duration for how long ago it was. */
 function timeOf(option: 'since' | 'until', text: string | undefined): string | undefined {
   if (text === undefined || /^\d{4}-\d{2}-\d{2}T/.test(text)) return text
   const seconds = parseDuration(text)

@@ -123,7 +123,7 @@ interface Awaited {
   readonly timeoutMs: number
 }
 
-/** Their copies, once none of them is being fetched any more. */
+/** Waits until none of the nodes is fetching the image, and returns their copies. */
 export async function untilCached(
   context: Context,
   { client, namespace, sameTargetFlags }: Session,
@@ -134,7 +134,7 @@ export async function untilCached(
   const signal = AbortSignal.any([context.signal, late])
   const show = linePerNode(startBoard(context), image)
   try {
-    // A node's record changes with every report: each is a reason to look.
+    // The record of a node changes with each report of its agent, so each change is a reason to look.
     for await (const { type } of followList(client, listNodes, { params: { namespace } }, { signal })) {
       if (type === 'BOOKMARK') continue
       const found = await client.call(getCachedImage, { params: { namespace, image }, signal })
@@ -154,7 +154,7 @@ export async function untilCached(
 
 type Shown = ((open: readonly CachedCopy[]) => void) & { end(): void }
 
-/** A node that has it, or cannot have it, takes its line away. */
+/** Shows a line for each node that is still fetching. */
 function linePerNode(board: Board, image: string): Shown {
   const lines = new Map<string, ProgressDisplay>()
   const show = (open: readonly CachedCopy[]): void => {

@@ -1,9 +1,9 @@
-// The table of commands: words, summary and module of each. Help and completion read it without loading any command.
+// The table of commands: names, summaries and modules. Help of groups and completion read it without loading a command.
 import type { Command, CommandTable, Leaf } from '../command.ts'
 
 type LeafText = Omit<Leaf, 'load'>
 
-/** Commands of one module, which exports them by their words. It is loaded when one of them runs. */
+/** Entries for the commands that a module exports. The module is loaded when one of them runs. */
 const from = <Word extends string>(
   load: () => Promise<{ readonly commands: Readonly<Record<Word, Command>> }>,
   texts: Readonly<Record<Word, string | LeafText>>,
@@ -21,7 +21,7 @@ const from = <Word extends string>(
 const login: Leaf = { summary: 'Log in', load: () => import('./user/login.ts') }
 const logout: Leaf = { summary: 'Log out', load: () => import('./user/logout.ts') }
 
-/** Commands of the service of this host, which runs a server or an agent. */
+/** Commands for the system service that runs a server or an agent on this host. */
 const service = (role: 'server' | 'agent'): CommandTable =>
   from(async () => ({ commands: (await import('../../operator/service.ts')).serviceCommands(role) }), {
     install: `Install the ${role} as a service of this host`,

@@ -19,7 +19,7 @@ const columns: readonly OutputColumn<Namespace>[] = [
   { header: 'CREATED', wide: true, cell: (item) => ({ time: item.createdAt }) },
 ]
 
-/** One name may be spelled in two ways. */
+/** A namespace may have two spellings. */
 const isSame = (a: string, b: string): boolean => realNamespace(a) === realNamespace(b)
 
 const list = defineCommand({
@@ -100,7 +100,7 @@ const deleteNamespaces = defineCommand({
   },
 })
 
-/** What goes with a namespace, as far as it can be listed. */
+/** Records that are deleted with a namespace, as far as the caller can list them. */
 async function contentsOf(client: Client, namespace: string, signal: AbortSignal): Promise<string[]> {
   const input = { params: { namespace }, signal }
   const none = (): readonly never[] => []

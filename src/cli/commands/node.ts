@@ -189,7 +189,7 @@ const drain = defineCommand({
       type: 'minutes',
       short: 't',
       value: 'MINUTES',
-      // 24 days: timers take no longer ones.
+      // 24 days, the longest delay of a timer.
       max: 34_560,
       description: 'With --wait: how long to wait, in minutes or as 1h30m (default: no limit)',
     },
@@ -226,7 +226,7 @@ const confirmDeletes = (context: Context, { client, namespace }: Session, name: 
     refused: 'Nothing deleted',
   })
 
-/** A node that was deleted has none, either. */
+/** A deleted node has no VMs either. */
 async function untilEmpty(context: Context, session: Session, node: Node, minutes: number | undefined): Promise<Node> {
   const { name } = node
   const late = (ms: number) => ({ ms, message: `Node ${name} still has VMs after ${timeLeft(ms / 1_000)}` })
@@ -282,7 +282,7 @@ const joinToken = defineCommand({
       signal: context.signal,
     })
     if (context.isData) await context.done('', issued)
-    // Older servers return the token alone.
+    // Older servers return only the token.
     else context.host.stdout.write(`${issued.join ?? issued.token}\n`)
     if (context.host.stdout.isTerminal && !context.isData) {
       const uses = reusable ? 'Any number of hosts can join with it' : 'One host can join with it'

@@ -20,7 +20,7 @@ export const serverArgument = {
   required: true,
 } as const satisfies Argument
 
-/** `line`: the command for the address that was meant. */
+/** `line` returns the command for the corrected address. */
 export function checkServer(
   text: string,
   line?: (server: string) => string,

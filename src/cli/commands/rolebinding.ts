@@ -103,13 +103,13 @@ const removeSubject = defineCommand({
   },
 })
 
-/** In the default namespace every user has the role until removed, listed or not. */
+/** In the default namespace, users have the role until they are removed, even if they are not listed. */
 function missingFrom(members: readonly Subject[], body: SubjectsInput, namespace: string): string[] {
   const isDefault = realNamespace(namespace) === defaultNamespace
   const isUser = (email: string): boolean =>
     members.some(({ kind, name }) => kind === 'User' && name === email.toLowerCase())
   const isAccount = (of: { readonly name: string; readonly namespace: string }): boolean =>
-    // An account always has access to its own namespace: the service says so.
+    // A service account always has access to its own namespace; the service refuses to remove it.
     realNamespace(of.namespace) === realNamespace(namespace) ||
     members.some(
       ({ kind, name, namespace: place = '' }) =>

@@ -20,7 +20,7 @@ export const command = defineCommand({
   },
 })
 
-/** The server's version is a service, not a condition: without one there is a note. */
+/** Returns undefined, and prints a note, if no server answers. */
 async function serverVersion(context: Context): Promise<string | undefined> {
   try {
     const { client } = await context.connect(limits)

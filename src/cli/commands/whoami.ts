@@ -1,5 +1,5 @@
-// svc3 whoami: the user, the server and the context that commands work with. The service checks the token; what the
-// token says is then true.
+// svc3 whoami: shows the user, server and context that commands use. Reads the claims of the token after the service has
+// accepted it.
 
 import { listNamespaces } from '../../api/access/namespaces.ts'
 import { timeLeft } from '../../rules/durations.ts'
@@ -15,7 +15,7 @@ interface Shown {
   readonly role: 'administrator' | 'developer' | 'none'
   readonly server: string
   readonly context: string | null
-  /** Where commands work without -n. */
+  /** The default namespace of commands. */
   readonly namespace: string
   readonly namespaces: readonly string[]
   readonly tokenExpiresAt: string | null

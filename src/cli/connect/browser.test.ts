@@ -1,4 +1,4 @@
-// What the browser is started with, by a stand-in for the program that opens it.
+// The arguments and environment of the browser, with a stand-in for the program that opens it.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'

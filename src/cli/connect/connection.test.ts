@@ -1,4 +1,4 @@
-// Who the command line talks to: environment, config file, local server, and what it says when there is none.
+// Which server commands use: environment, config file, local server, and the error if there is none.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'

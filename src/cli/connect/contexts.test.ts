@@ -1,4 +1,4 @@
-// Several services: contexts in the configuration file, which of them is used, and how the file is written.
+// Contexts in the configuration file: which one is used, and how the file is written.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'

@@ -1,4 +1,4 @@
-// --debug shows what goes over the wire, and none of the secrets in it: a canary is planted wherever there may be one.
+// --debug shows requests and responses without secrets: the tests plant a canary wherever a secret may be.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { run } from '../../../test/support/rigs/cli-host.ts'

@@ -1,4 +1,4 @@
-// What one command saw, the next one asks for: from the same service, for some minutes, and never as a reason to fail.
+// A command requests the revision that the last one saw: from the same service, for some minutes, and ignoring errors.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'

@@ -1,5 +1,4 @@
-// Which https servers the command line talks to: pinned on first use, by hand, by an authority; and that it says nothing
-// to any other.
+// Which https servers commands trust: pinned on first use, pinned by hand, or by a CA. Nothing is sent to others.
 import assert from 'node:assert/strict'
 import { createPublicKey } from 'node:crypto'
 import fs from 'node:fs'
@@ -20,7 +19,7 @@ let other: TestPair
 let signed: TestPair
 let server: tls.Server
 let origin: string
-/** What reached the server through TLS. */
+/** The data that reached the server through TLS. */
 let received: string[]
 
 before(async () => {
@@ -29,7 +28,7 @@ before(async () => {
   own = await makePair({ name: 'own.example' })
   other = await makePair({ name: 'other.example' })
   signed = await makePair({ name: 'signed.example', issuer: authority })
-  // Not an HTTP server, so that every byte is seen and not only what makes a request.
+  // Not an HTTP server, so that the test sees every byte and not only complete requests.
   server = tls.createServer({ key: own.key, cert: own.cert }, (socket) => {
     socket.on('error', () => undefined)
     socket.on('data', (chunk) => {
@@ -64,7 +63,7 @@ const call = (words: readonly string[], options: FakeHostOptions = {}): Promise<
   return run(words, { ...options, env })
 }
 const typing = (input: string): FakeHostOptions => ({ input, terminal: { stdin: true, stdout: true } })
-/** As if the system knew that authority. */
+/** Makes the system trust this CA. */
 const withAuthority = async <T>({ cert }: TestPair, work: () => Promise<T>): Promise<T> => {
   const before = tls.getCACertificates('default')
   tls.setDefaultCACertificates([...before, cert])
@@ -278,7 +277,7 @@ describe('server without TLS', () => {
   const listAt = (host: string, words: readonly string[] = [], more: Record<string, string | undefined> = {}) =>
     call(['namespace', 'list', ...words], { env: { SVC3_API_URL: `http://${host}:${port}`, ...more } })
 
-  // Linux and macOS connect to this machine by 0.0.0.0, which is none of its loopback addresses.
+  // 0.0.0.0 leads to this machine on Linux and macOS, but is not a loopback address.
   it('a remote server without TLS is warned about once, where a token is sent to it', async () => {
     const { exitCode, stderr } = await listAt('0.0.0.0')
     const note = `svc3: The token is sent unencrypted to http://0.0.0.0:${port}; use https:// to protect it\n`

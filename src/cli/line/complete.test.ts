@@ -1,4 +1,4 @@
-// What may come next on a line: from the table, from the service, and nothing at all when that does not answer.
+// Completions from the table of commands and from the service, and none if the service does not answer.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'

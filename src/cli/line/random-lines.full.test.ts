@@ -1,4 +1,4 @@
-// No command line, however odd, ends in a stack, a leak or an unknown exit code.
+// No command line, however odd, ends in a stack trace, a leaked secret or an unknown exit code.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'
@@ -111,7 +111,7 @@ it('any 3,000 command lines end with a known exit code and at most two plain lin
     [['regcred', 'remove', 'https://ghcr.io', '--', planted], ''],
     [['regcred', 'list', '--', planted], ''],
     [['namespace', 'list', '--', planted], ''],
-    // Every ending that is asked for below is among them, whatever chance brings.
+    // Includes every exit code that is required below, independent of the random lines.
     [['regcred', 'list', 'https://nothing.example.com'], ''],
   ]
   await fc.assert(property, { numRuns: 3_000, examples })

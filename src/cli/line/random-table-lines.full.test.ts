@@ -1,5 +1,5 @@
-// Every command of the table with its own options in any combination, against a service that finds nothing: a known exit
-// code, plain lines, no secret. With the lines about credentials and about VMs, 5,000 in all.
+// Runs each command of the table with random options against a service without records: the exit code is known, and the
+// output has no secret. With the lines about credentials and VMs, these are 5,000 command lines.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'
@@ -18,7 +18,7 @@ before(async () => {
   service = await startFakeService()
   serve(service, {})
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-lines-'))
-  // "migrate scan .." would otherwise read all that others have left in the folder for temporary files.
+  // "migrate scan .." would otherwise read all files in the folder for temporary files.
   fs.mkdirSync(path.join(folder, 'inside'))
 })
 after(async () => {
@@ -48,7 +48,7 @@ const values = [
 const value = fc.oneof(fc.constantFrom(...values), fc.string({ unit: 'binary', maxLength: 10 }))
 const commands = (await pagesOf()).flatMap(({ words, command }) => (command ? [{ words, command }] : []))
 
-/** An option with a value, without one, or glued to it; a word; now and then something that belongs nowhere. */
+/** An option with or without a value, a word, or sometimes an invalid one. */
 const line = fc.constantFrom(...commands).chain(({ words, command }) => {
   const options: Options = { ...command.options, ...everywhere }
   const names = Object.entries(options).filter(([name]) => name !== 'debug')
@@ -88,7 +88,7 @@ it('any 1,200 lines of commands with random options end with a known exit code, 
     for (const text of lines) assert.match(text, said)
     assert.ok(!new RegExp(`\\n\\s+at |${secret}|TypeError|undefined|\\[object`).test(stderr), stderr)
     assert.ok(exitCode !== 2 || stdout === '', stdout)
-    // Where a service does not run, or a host is not fit, the table says so, and the code with it.
+    // If a service does not run or a host is not suitable, the exit code says so.
     assert.ok(exitCode === 0 || lines.length > 0 || (exitCode === 1 && stdout !== ''))
   })
   await fc.assert(property, { numRuns: 1_200 })

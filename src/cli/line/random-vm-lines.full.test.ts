@@ -1,4 +1,4 @@
-// No command line about VMs and nodes, however odd, ends in a stack, a leak or an unknown exit code.
+// No command line about VMs and nodes, however odd, ends in a stack trace, a leaked secret or an unknown exit code.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'
@@ -27,7 +27,7 @@ after(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** Nothing that goes on for ever against this service. */
+/** Excludes commands that would never end against this service. */
 const beginnings = [
   'vm',
   'vm list',
@@ -106,7 +106,7 @@ it('any 800 lines about VMs and nodes end with a known exit code, in plain lines
     assert.ok(exitCode !== 2 || stdout === '', stdout)
     assert.ok(exitCode === 0 || lines.length > 0)
   })
-  // Every ending that is asked for below is among them, whatever chance brings.
+  // Includes every exit code that is required below, independent of the random lines.
   const examples: [string[], string][] = ['vm list', 'vm delete demo ..', 'vm list --what', 'vm connect nobody'].map(
     (words) => [words.split(' '), ''],
   )

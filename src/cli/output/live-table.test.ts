@@ -1,4 +1,4 @@
-// A table that is drawn over itself: changes replace rows, what does not fit is counted, a lost connection is told.
+// A table that is redrawn in place: changes replace rows, hidden rows are counted, a lost connection is shown.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'

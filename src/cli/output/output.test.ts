@@ -1,4 +1,4 @@
-// Tables, times and suggestions, apart from any command.
+// Tables, times and suggestions without commands.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { nearest } from '../line/suggest.ts'

@@ -1,4 +1,4 @@
-// What is shown while something takes long: on a terminal, in a log, and when nobody wants to see it.
+// Progress on a terminal, in a log, and with --quiet.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it, mock } from 'node:test'
 import type { Context } from '../command.ts'
@@ -23,7 +23,7 @@ const contextOf = (isTerminal: boolean, isTalking = true): Context => {
 const esc = '\x1b'
 const sequences = new RegExp(`${esc}\\[\\d*[AK]|\\r|\\n|[^${esc}\\r\\n]+`, 'g')
 
-/** The lines of a terminal after all of this was written to it. */
+/** The lines of a terminal after this output. */
 function screen(text: string): string[] {
   const lines = ['']
   let row = 0

@@ -1,4 +1,4 @@
-// Tables in a terminal of a given width: nothing wraps, what names things stays longest, colours take no room.
+// Tables in a terminal of a given width: nothing wraps, names are cut last, and colors take no room.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-// Tests about the table itself: nothing is missing, everything explains itself, examples are real.
+// The table of commands is complete: each entry has texts, and its examples are valid.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'

@@ -1,4 +1,4 @@
-// What `-o yaml` writes is read back as it was.
+// The output of `-o yaml` can be read back without a difference.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import fc from 'fast-check'

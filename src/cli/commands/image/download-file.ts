@@ -1,5 +1,5 @@
-// Downloads to a file. Progress is kept in FILE.<content>.part, so that the same command resumes, and only with the
-// same content; FILE itself appears when it is complete.
+// Downloads to a file. The data is stored in FILE.<checksum>.part, so that the same command resumes if the content is the
+// same. FILE appears when the download is complete.
 
 import crypto from 'node:crypto'
 import { constants, promises } from 'node:fs'
@@ -21,11 +21,11 @@ interface DownloadChoice {
   readonly name: string
   readonly file: string | undefined
   readonly force: boolean
-  /** For images only: ISOs have one format. */
+  /** For images; ISOs have one format. */
   readonly format?: string
 }
 
-/** Of the file, asked for at once and checked by the digest that comes with it. As the service cuts disks. */
+/** The size of one request, whose digest is checked. The service stores disks in parts of this size. */
 const partBytes = 16 * 2 ** 20
 /** Attempts in a row without progress. */
 
@@ -48,7 +48,7 @@ export async function downloadFile(context: Context, kind: ImageKind, choice: Do
   return 0
 }
 
-/** Of two that write one part, the slower would cut what the other has completed. */
+/** Locks the partial file: the slower of two processes would truncate what the other has completed. */
 async function alone(part: string, file: string, work: () => Promise<void>): Promise<void> {
   let isAlone = false
   try {
@@ -58,7 +58,7 @@ async function alone(part: string, file: string, work: () => Promise<void>): Pro
     })
   } catch (error) {
     if (isAlone) throw error
-    // Without a lock where there can be none, as on exFAT; what else keeps from writing there, the work says.
+    // Continues without a lock if the file system has none, such as exFAT. `work` reports other errors of the folder.
     if (!(error instanceof LockedError)) return work()
     throw new Failure(
       `Process ${error.pid} is already downloading ${file}`,
@@ -76,7 +76,7 @@ async function fetchAll(context: Context, from: From, part: string, file: string
     for (let isDone = false; !isDone; ) {
       const bytesBefore = (await handle.stat()).size
       try {
-        // At first from the last byte that is there: so there always is one to ask for, also when all have come.
+        // The first request includes the last stored byte, because a range must not be empty.
         const first = meter ? bytesBefore : Math.max(0, bytesBefore - 1)
         const answer = await ask(from, first)
         const { start, totalBytes } = placeOf(answer, first)
@@ -132,7 +132,7 @@ async function ask(from: From, first: number): Promise<TransportResponse> {
   throw new Failure(`${kind.word} ${image.name} changed during the download`, 'Download it again')
 }
 
-/** Where the answer begins, and how long the whole is. */
+/** The offset of the response, and the length of the whole file. */
 function placeOf(answer: TransportResponse, asked: number): { start: number; totalBytes: number } {
   const [, first, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(answer.header('content-range') ?? '') ?? []
   if (answer.status === 206 && Number(first) === asked) return { start: asked, totalBytes: Number(total) }
@@ -154,7 +154,7 @@ async function openPart(part: string): Promise<Handle> {
   }
 }
 
-/** Zeros are not written but left out; the size of the file always says how far it is. Returns that. */
+/** Writes the response without zeros, as holes. The size of the file is always the progress. Returns it. */
 async function save(answer: TransportResponse, handle: Handle, start: number, meter: TransferMeter): Promise<number> {
   const hash = crypto.createHash('sha256')
   const length = Number(answer.header('content-length'))
@@ -180,7 +180,7 @@ async function save(answer: TransportResponse, handle: Handle, start: number, me
   throw lost('The downloaded data is corrupt')
 }
 
-/** What the service says is nothing but zeros is not fetched: the file has a hole there. Returns how far it is then. */
+/** Skips data that the service reports as zeros: the file gets a hole. Returns the new size. */
 async function skipZeros(answer: TransportResponse, handle: Handle, at: number, totalBytes: number): Promise<number> {
   const next = Number(answer.header('svc3-next-data') ?? 0)
   if (!Number.isSafeInteger(next) || next <= at || next > totalBytes) return at
@@ -192,7 +192,7 @@ const zeros = Buffer.alloc(65_536)
 const isZero = (piece: Uint8Array): boolean =>
   piece.length <= zeros.length && zeros.subarray(0, piece.length).equals(piece)
 
-/** A part that is longer than the whole is discarded. */
+/** Discards a partial file that is longer than the whole. */
 async function isRetriable(error: unknown, handle: Handle): Promise<boolean> {
   if (!(error instanceof ApiError && error.reason === 'RangeNotSatisfiable')) return isTransient(error)
   await handle.truncate(0)

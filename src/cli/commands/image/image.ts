@@ -28,7 +28,7 @@ import { columns, copyCommand, deleteImages, describeCommand, fields, imageKind 
 import { bootedBy, checkName, described, named, saved } from './options.ts'
 import { uploadFile } from './upload-file.ts'
 
-/** What other records say of it. */
+/** Information from other records. */
 interface Around {
   readonly lineage: readonly string[]
   readonly configs: readonly string[]
@@ -49,7 +49,7 @@ const shownFields: readonly Field<Shown>[] = [
 const namedFew = (names: readonly string[]): string[] =>
   names.length > maxNamed ? [...names.slice(0, maxNamed), `and ${names.length - maxNamed} more`] : [...names]
 
-/** A line each, below what it was made from: `  xcode  adds 3.4 GiB`. */
+/** One line per image, indented below its parent: `  xcode (adds 3.4 GiB)`. */
 function lineageLines(image: Image, images: readonly Image[]): string[] {
   const { rows, more } = lineageOf(image, images)
   if (rows.length === 1) return []
@@ -91,7 +91,7 @@ const show = defineCommand({
     const { client, namespace } = await context.connect()
     const { signal } = context
     const image = await client.call(imageKind.get, { params: { namespace, image: name }, signal })
-    // Programs get the record as the API returns it, and ask for the rest where they need it.
+    // Programs get the record as the API returns it.
     if (context.isData) return printRecord(context, image, fields)
     return printRecord(context, { ...image, around: await around(client, namespace, image, signal) }, shownFields)
   },
@@ -257,14 +257,14 @@ const list = listCommand({
     { line: 'svc3 image list tiny-arm64 -o wide', does: 'Show one image with its source' },
   ],
   list: imageKind.list,
-  // New columns come last: scripts know the others by their places.
+  // New columns come last, because scripts rely on the positions of the others.
   columns: [
     ...columns,
     { header: 'OS', wide: true, cell: (image) => image.os },
     { header: 'PROTECTED', wide: true, cell: (image) => (image.protected ? 'yes' : 'no') },
   ],
   scope: 'cluster',
-  // Not in the column STATE, which scripts compare.
+  // The progress is not in the column STATE, because scripts compare that.
   notes: (context, images) => {
     for (const { name, progress, errorMessage } of images)
       if (progress)

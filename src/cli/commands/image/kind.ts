@@ -1,4 +1,4 @@
-// Images and ISOs: the commands that differ only by the operation and the names in texts, their columns and fields.
+// Commands, columns and fields that images and ISOs share.
 import type { Image } from '../../../api/images/images.ts'
 import * as images from '../../../api/images/images.ts'
 import * as isos from '../../../api/images/isos.ts'
@@ -11,7 +11,7 @@ import { changeCommand, deleteCommand } from '../../record-commands.ts'
 import { checkName, described, givenDescription } from './options.ts'
 
 export const imageKind = {
-  /** As the parameter of the path, and in messages. */
+  /** The parameter of the path, and the word in messages. */
   word: 'image',
   label: 'Image',
   noun: 'image',
@@ -126,7 +126,7 @@ const currentOf = ({ version, versions = [] }: Image): string | undefined => {
   return current ? versionText(current) : version?.toString()
 }
 
-/** The newest first. */
+/** Newest first. */
 const earlierOf = ({ version, versions = [] }: Image): string[] =>
   versions
     .filter((each) => each.version !== version)

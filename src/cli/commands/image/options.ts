@@ -41,7 +41,7 @@ export const saved = {
   force: { type: 'boolean', description: 'Overwrite an existing file' },
 } as const satisfies Options
 
-/** As an argument or as an option, as people expect either. */
+/** The description may be an argument or an option, because people try either. */
 export function givenDescription(argument: string | undefined, option: string | undefined): string {
   const text = argument ?? option
   if (text === undefined) throw new UsageError('Specify TEXT or --description')
@@ -49,7 +49,7 @@ export function givenDescription(argument: string | undefined, option: string | 
   throw new UsageError('The description is specified twice', 'Use either TEXT or --description')
 }
 
-/** The server's own rule and message, without a request. */
+/** Checks the name by the rule of the server, before any request. */
 export function checkName(name: string, word: string, hint?: string): string {
   if (isImageName(name)) return name
   throw new UsageError(`Invalid ${word} name "${name}": ${imageNameRule}`, hint ?? 'Choose another name')

@@ -1,4 +1,4 @@
-// svc3 remote-image and remote-iso: what the remotes of the server offer, and pulls of it.
+// svc3 remote-image and remote-iso
 import type { RemoteItem } from '../../../api/images/image-operations.ts'
 import type { Image } from '../../../api/images/images.ts'
 import { listRemoteImages, pullRemoteImage } from '../../../api/images/remote-images.ts'
@@ -72,7 +72,7 @@ const pullCommand = ({ kind, pull, remoteText, pullExamples }: Remote): Command 
       const { client, namespace, sameTargetFlags } = session
       const body = defined({ name, description })
       const next = `To follow it: svc3 ${kind.word} list${sameTargetFlags}`
-      // Each operation names this parameter after its own kind.
+      // The parameter is `remoteimage` or `remoteiso`.
       const input = { params: { namespace, [`remote${kind.word}`]: remote }, body } as unknown as CallInput<typeof pull>
       const begun = await awaitChange(context, client, pull, input, { timeoutMs, what: 'the pull', next })
       const look = `svc3 ${kind.word} list ${begun.name}${sameTargetFlags}`

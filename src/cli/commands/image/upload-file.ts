@@ -1,5 +1,5 @@
-// Uploads a file and shows the progress, then that of the service's processing. Interrupted in any way, the same
-// command resumes it.
+// Uploads a file and shows the progress, then that of the processing by the service. After an interruption, the same
+// command resumes.
 
 import path from 'node:path'
 import { ApiError } from '../../../api/errors.ts'
@@ -68,7 +68,7 @@ export async function uploadFile(context: Context, kind: ImageKind, choice: Uplo
 
 type Params = { readonly namespace: string; readonly upload: string }
 
-/** Until all of it is there, however often the connection is lost, as long as it goes on at all. */
+/** Sends the file, across any number of lost connections as long as there is progress. */
 async function send(
   client: Client,
   params: Params,
@@ -99,14 +99,14 @@ async function send(
   await retry(attempt, { policy: { ...retryPolicies.longCall, steadyMs: Infinity }, signal, isRetriable })
 }
 
-/** The same request again is answered as the first: nothing is made twice. */
+/** Finishes the upload. A retry has the same idempotency key, so it gets the first response. */
 function finish(client: Client, params: Params, sha256: string, signal: AbortSignal): Promise<Image> {
   const idempotencyKey = `finish-${params.upload}-${Date.now().toString(36)}`
   const input = { params, body: { sha256 }, idempotencyKey, signal, timeoutMs: finishMs }
   return retry(() => client.call(finishUpload, input), { policy: retryPolicies.longCall, signal, isRetriable })
 }
 
-/** Also that the service has another offset than we thought: it is asked for. */
+/** A conflict means that the service has another offset, which the next attempt reads. */
 const isRetriable = (error: unknown): boolean =>
   isTransient(error) || (error instanceof ApiError && error.reason === 'Conflict')
 
@@ -123,7 +123,7 @@ async function* counted(
   }
 }
 
-/** Once all is sent, the record tells how far the service is with it. */
+/** Shows the progress of the service, which it reports in the record. */
 async function follow(
   client: Client,
   kind: ImageKind,

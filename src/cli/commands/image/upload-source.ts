@@ -1,4 +1,4 @@
-// The file of an upload: readable from any offset, hashed once even if parts are resent, and recognized by its key.
+// The file of an upload. It can be read from any offset, and is hashed once even if parts are sent again.
 
 import crypto from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -6,11 +6,10 @@ import { Failure } from '../../line/usage.ts'
 
 export interface UploadSource extends AsyncDisposable {
   readonly bytes: number
-  /** Another file, or the same one after a change, has another key. */
+  /** Identifies the file and its content. */
   readonly key: string
-  /** All bytes from here on. */
   from(offset: number): AsyncIterable<Uint8Array>
-  /** The sha256 of the whole; what was not sent by us is read for it. */
+  /** The SHA-256 of the whole file. Reads the parts that were not read for sending. */
   digest(): Promise<string>
 }
 
@@ -29,7 +28,7 @@ export async function openSource(file: string): Promise<UploadSource> {
   const hash = crypto.createHash('sha256')
   let hashed = 0
 
-  /** Exactly as many bytes as were announced. */
+  /** Yields exactly the announced number of bytes. */
   async function* read(offset: number): AsyncGenerator<Uint8Array> {
     for (let at = offset; at < bytes; ) {
       const piece = Buffer.allocUnsafe(Math.min(pieceBytes, bytes - at))

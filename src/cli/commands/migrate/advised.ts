@@ -1,4 +1,4 @@
-// A legacy call and what replaces it, as the commands of `migrate` print it.
+// Turns a legacy call and its replacement into what the `migrate` commands print.
 import {
   commandsFor,
   documentationOf,
@@ -12,26 +12,24 @@ import type { Confidence } from '../../../legacy/scan/finding.ts'
 import type { OutputColumn } from '../../output/output.ts'
 
 export interface Advised {
-  /** Method and path of 2.4.x. */
   readonly call: string
   readonly isReplaced: boolean
-  /** What takes its place, with values that it could have. */
+  /** The requests that replace the call, with example values. */
   readonly requests: readonly ExampleRequest[]
   readonly commands: readonly string[]
-  /** Why nothing does. */
+  /** Why there is no replacement. */
   readonly reason?: string
   readonly documentation: string
 }
 
-/** One that was found. */
+/** A call that was found in a file. */
 export interface Scanned extends Advised {
   readonly file: string
   readonly line: number
   readonly column: number
-  /** As it stands there. */
   readonly text: string
   readonly confidence: Confidence
-  /** In a log: how often. */
+  /** How often a log has it. */
   readonly count?: number
 }
 

@@ -1,4 +1,4 @@
-// Walks the files under some paths for the scan: one after the other, in chunks, with compressed logs unpacked.
+// Reads the files under the given paths for the scan, in chunks, and unpacks compressed logs.
 
 import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
@@ -7,13 +7,13 @@ import zlib from 'node:zlib'
 import { notFound } from '../../../api/errors.ts'
 
 export interface ScannedFile {
-  /** As it was named, or from there. */
+  /** The path as given, or below the given folder. */
   readonly name: string
   chunks(): AsyncIterable<Uint8Array>
 }
 
 const chunkBytes = 2 ** 20
-/** What others wrote, or no program at all. */
+/** Folders with code of others, or without programs. */
 const skipped = new Set(['.git', '.hg', '.svn', 'node_modules', '.svc3'])
 
 export async function* filesUnder(
@@ -37,7 +37,7 @@ async function* inFolder(name: string, folder: string, signal: AbortSignal): Asy
   for (const entry of (entries ?? []).toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
     signal.throwIfAborted()
     const [shown, whole] = [path.join(name, entry.name), path.join(folder, entry.name)]
-    // Links are left alone: they lead to what is elsewhere, or round in circles.
+    // Symbolic links are skipped, because they may lead out of the folder or in a cycle.
     if (entry.isDirectory() && !skipped.has(entry.name)) yield* inFolder(shown, whole, signal)
     else if (entry.isFile()) yield file(shown, whole, signal)
   }
@@ -50,7 +50,6 @@ function file(name: string, whole: string, signal: AbortSignal): ScannedFile {
     chunks: () => {
       const bytes = createReadStream(whole, { highWaterMark: chunkBytes, signal })
       if (!isPacked) return bytes
-      // Loaded here: at the top, every command would load it.
       const plain = zlib.createGunzip({ chunkSize: chunkBytes })
       bytes.on('error', (error) => plain.destroy(error)).pipe(plain)
       return plain

@@ -36,7 +36,7 @@ export const command = defineCommand({
   },
 })
 
-/** `http://host/resources/vm/deploy` → its path, as it stands: there may be braces in it. */
+/** The path of a URL, not decoded, because it may contain braces. */
 function pathIn(word: string): string | undefined {
   const path = word.replace(/^https?:\/\/[^/]*/i, '')
   return path.startsWith('/') ? path : undefined

@@ -31,7 +31,7 @@ const summaryColumns: readonly OutputColumn<Summary>[] = [
   { header: 'REPLACEMENT', cell: replacementText },
 ]
 
-/** A larger file is read as a log, whatever it is, so that memory stays bounded. */
+/** Larger files are read as logs, so that memory stays bounded. */
 const maxTextBytes = 4 * 2 ** 20
 const startBytes = 65_536
 const formats = ['table', 'json', 'sarif'] as const
@@ -73,7 +73,7 @@ export const command = defineCommand({
     const skipped: string[] = []
     const all = await findingsIn(filesOf(paths, context), { baseUrl }, (file, error) => {
       context.signal.throwIfAborted()
-      // Notes are hidden with --quiet and in pipes, but an incomplete answer must always say so.
+      // Notes can be hidden, but an incomplete result must always be reported.
       const reason = error instanceof Error ? error.message : String(error)
       context.host.stderr.write(`${context.host.calledAs}: ${visible(`Skipped ${file}: ${reason}`)}\n`)
       skipped.push(file)
@@ -91,7 +91,7 @@ async function* filesOf(paths: readonly string[], { host, signal }: Context): As
     else yield* filesUnder([path], host.workingDir, signal)
 }
 
-/** A file that cannot be read does not keep the others from being scanned. */
+/** Skips files that cannot be read. */
 async function findingsIn(
   files: AsyncIterable<ScannedFile>,
   options: ScanOptions,
@@ -107,7 +107,7 @@ async function findingsIn(
   return found
 }
 
-/** A log is read as a stream, because it may be larger than memory. */
+/** Reads logs as streams, because they may be larger than memory. */
 async function findingsOf({ name, chunks }: ScannedFile, options: ScanOptions): Promise<Finding[]> {
   const first: Uint8Array[] = []
   let bytes = 0

@@ -1,4 +1,4 @@
-// svc3 runner-pool doctor: what keeps a runner pool from running jobs, from GitHub to the image, and what to do about it.
+// svc3 runner-pool doctor: diagnoses why a runner pool does not run jobs, from GitHub to the image.
 import { randomBytes } from 'node:crypto'
 import { ApiError, type Reason } from '../../../api/errors.ts'
 import { estimateVm } from '../../../api/vms/estimates.ts'
@@ -12,7 +12,7 @@ import { type Context, defineCommand, millisecondsOf, namespaced, printed } from
 import { exitCodes } from '../../line/usage.ts'
 
 const deployMinutes = 10
-/** For a VM that could not be deleted here: longer than all that it is needed for. */
+/** Removes a VM that this command could not delete. Longer than the whole check. */
 const ttl = '30m'
 const lookMs = 180_000
 const againMs = 1_000
@@ -69,20 +69,20 @@ function findings(pool: RunnerPool): Finding[] {
   ]
 }
 
-/** At its first boot, as runners are started: what does not run there would not start a runner either. */
+/** Runs checks in a VM with a first-boot script, which is how runners are started. */
 async function lookInside(context: Context, client: Client, pool: RunnerPool): Promise<Finding[]> {
   const { namespace, runnerFolder: folder, user = pool.sshUser, config, url } = pool
   const { signal } = context
   const expected = { folder, user, host: new URL(url).hostname }
   const userdata = Buffer.from(checkScript(expected)).toString('base64')
-  // Chosen here, so that it can be deleted also when the answer does not come.
+  // Chosen here, so that the VM can be deleted even without a response.
   const vm = `${pool.name}-doctor-${nameSuffix(randomBytes(5))}`
   const params = { namespace, vm }
   const body = { name: vm, vmConfig: config, userdata, cold: true, ttl, timeout: deployMinutes }
   let isOurs = true
   context.note(`Deploying a VM of ${config}`)
   try {
-    // The service tells about its own timeout, with the reasons; only one that does not is cut off.
+    // Longer than the timeout of the service, which reports the reasons.
     const timeoutMs = millisecondsOf(deployMinutes + 1)
     await client.call(deployVm, { params: { namespace }, body, signal, timeoutMs }).catch((error: unknown) => {
       isOurs = !hasReason(error, 'AlreadyExists')
@@ -104,7 +104,7 @@ async function lookInside(context: Context, client: Client, pool: RunnerPool): P
         ]
     }
   } finally {
-    // Also after Ctrl-C. One that was refused, or that the service has deleted because it failed, is not there.
+    // Also after Ctrl-C. A refused VM does not exist, and the service may have deleted a failed one.
     if (isOurs)
       await client.call(deleteVm, { params, timeoutMs: deleteMs }).catch((error: unknown) => {
         if (!hasReason(error, 'NotFound')) throw error

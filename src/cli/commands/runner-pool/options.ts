@@ -1,4 +1,4 @@
-// The settings and credentials of a runner pool on the command line, the same to create and to change one.
+// The options for settings and credentials of a runner pool, for creating and updating one.
 import type { RunnerCredentialInput, RunnerPoolChange } from '../../../api/vms/runner-pools.ts'
 import { defined } from '../../../platform/defined.ts'
 import type { Context, OptionValues } from '../../command.ts'

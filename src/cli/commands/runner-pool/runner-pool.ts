@@ -1,4 +1,4 @@
-// svc3 runner-pool: the commands about pools of runners
+// svc3 runner-pool
 
 import {
   createRunnerPool,

@@ -1,4 +1,4 @@
-// svc3 user get-token (docs/spec.md R10): prints the token that the command line itself would use.
+// svc3 user get-token (docs/spec.md R10)
 import { ApiError } from '../../../api/errors.ts'
 import { defineCommand, namespaced } from '../../command.ts'
 import { claimsOf } from '../../connect/claims.ts'
@@ -37,7 +37,7 @@ export const command = defineCommand({
   },
 })
 
-/** Clients of Kubernetes ask again when it expires. They say in the environment which version they read, and take no other. */
+/** Kubernetes clients run this command again when the token expires. They accept only the version that the environment names. */
 function credential({ env }: Pick<Host, 'env'>, token: string, expiresAt: string | undefined): string {
   const [asked] = /client\.authentication\.k8s\.io\/v1(?:beta1)?(?=")/.exec(env.KUBERNETES_EXEC_INFO ?? '') ?? []
   const expirationTimestamp = expiresAt ?? claimsOf(token)?.expiresAt

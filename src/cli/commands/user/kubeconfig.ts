@@ -1,5 +1,5 @@
-// svc3 user kubeconfig: what kubectl needs to talk to the Kubernetes API of the server. Tokens come from `svc3 user
-// get-token`, which renews them: the file holds none.
+// svc3 user kubeconfig: makes a kubeconfig for the Kubernetes API of the server. It contains no token; kubectl runs `svc3
+// user get-token`.
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
@@ -59,7 +59,6 @@ export const command = defineCommand({
 interface Place {
   readonly name: string
   readonly server: string
-  /** PEM. */
   readonly certificate: string
   readonly namespace: string
   readonly exec: Fields
@@ -74,7 +73,7 @@ const kubeconfig = ({ name, server, certificate, namespace, exec }: Place) => ({
   'current-context': name,
 })
 
-/** How kubectl gets a token: this program, for the same server. */
+/** Lets kubectl get tokens from this program, for the same server. */
 function execOf(host: Host, { context, source, apiUrl }: ServerConnection): Fields {
   const isByContext = context !== undefined && !host.env.SVC3_API_URL && !host.env.SVC3_DATA
   const env = isByContext
@@ -83,7 +82,7 @@ function execOf(host: Host, { context, source, apiUrl }: ServerConnection): Fiel
       ? [{ name: 'SVC3_API_URL', value: apiUrl }]
       : [{ name: 'SVC3_DATA', value: dataDir(host) }]
   return {
-    // Debian 12 has kubectl 1.20, which knows no v1; every later one reads both.
+    // kubectl 1.20 of Debian 12 does not know v1; later versions know both.
     apiVersion: 'client.authentication.k8s.io/v1beta1',
     command: path.join(host.checkout, 'bin', 'svc3'),
     args: ['user', 'get-token', '-o', 'exec-credential', ...(isByContext ? ['--context', context] : [])],
@@ -93,13 +92,13 @@ function execOf(host: Host, { context, source, apiUrl }: ServerConnection): Fiel
   }
 }
 
-/** The first one of several. */
+/** The first file of KUBECONFIG, as in kubectl. */
 const fileOf = (host: Host): string => {
   const [first] = (host.env.KUBECONFIG ?? '').split(path.delimiter).filter((each) => each !== '')
   return path.resolve(host.workingDir, first ?? path.join(host.env.HOME || os.homedir(), '.kube', 'config'))
 }
 
-/** Undefined where the text is something else. */
+/** Undefined if the text is not a YAML object. */
 function fieldsIn(parse: (text: string) => unknown, text: string): Fields | undefined {
   try {
     const found = parse(text) ?? {}
@@ -109,7 +108,7 @@ function fieldsIn(parse: (text: string) => unknown, text: string): Fields | unde
   }
 }
 
-/** Entries of the same name are replaced, all others stay. */
+/** Replaces entries with the same name, and keeps all others. */
 function merged(known: Fields, made: ReturnType<typeof kubeconfig>): Fields {
   const list = (field: 'clusters' | 'users' | 'contexts'): unknown[] => {
     const others = Array.isArray(known[field]) ? (known[field] as readonly { name?: unknown }[]) : []

@@ -49,7 +49,7 @@ export const command = defineCommand({
   },
 })
 
-/** Who is logged in where, if the service agrees. A token of SVC3_TOKEN is no login: scripts bring their own. */
+/** Describes the current login if the service accepts it. SVC3_TOKEN does not count, because scripts set it. */
 async function presentLogin(context: Context): Promise<string | undefined> {
   if (context.host.env.SVC3_TOKEN) return undefined
   try {

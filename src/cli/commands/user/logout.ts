@@ -15,7 +15,7 @@ export const command = defineCommand({
   examples: [{ line: 'svc3 logout', does: 'Log out of the current server' }],
   async run(context) {
     const { host } = context
-    // What is stored, also where SVC3_TOKEN overrides it.
+    // Finds the stored login even if SVC3_TOKEN overrides it.
     const find = () => findConnection({ ...host, env: { ...host.env, SVC3_TOKEN: undefined } })
     const connection = find()
     const { context: name, token, renewal } = connection
@@ -34,7 +34,7 @@ export const command = defineCommand({
   },
 })
 
-/** As far as the provider can be reached: without it the login ends here all the same. */
+/** Ends the login at the provider. If it does not answer, the login is still removed here. */
 async function revoke(context: Context, connection: ServerConnection): Promise<void> {
   const { renewal } = connection
   if (!renewal) return

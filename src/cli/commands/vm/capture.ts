@@ -31,7 +31,7 @@ interface CapturedImage {
   readonly image: Image
   readonly isWaiting: boolean
   readonly timeoutMs: number
-  /** What happens, up to the name of the image. */
+  /** The beginning of the message, before the name of the image. */
   readonly what: string
 }
 
@@ -54,7 +54,7 @@ export async function reportImage(context: Context, captured: CapturedImage): Pr
   if (!done) throw new Failure(`Image ${name} was deleted`, 'Save the VM again')
   const { client, namespace, sameTargetFlags } = session
   const ended = await client.call(getImage, { params: { namespace, image: name }, signal: context.signal })
-  // A commit that failed leaves the image as it was, with the reason.
+  // After a failed commit, the image is unchanged and has the reason.
   if (ended.state === 'Failed' || ended.errorMessage !== undefined)
     throw new Failure(
       `Image ${name} failed: ${ended.errorMessage ?? 'no reason given'}`,

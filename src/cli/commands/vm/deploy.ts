@@ -139,14 +139,14 @@ export const command = defineCommand({
   },
 })
 
-/** Why the VM will not boot, where the service found that in its image. One that cannot be read says nothing. */
+/** Prints the warning of the image, for instance why the VM will not boot. Ignores images that cannot be read. */
 async function noteImageWarning(context: Context, { client, namespace }: Session, image: string): Promise<void> {
   if (isImageReference(image)) return
   const found = await client.call(getImage, { params: { namespace, image }, signal: context.signal }).catch(() => null)
   if (found?.warning !== undefined) context.note(visible(`Image ${image}: ${found.warning}`))
 }
 
-/** The service tells about its own timeout, with the reasons; only one that does not is cut off. */
+/** The client waits longer than the service, whose timeout reports the reasons. */
 const graceMs = 30_000
 const suffixLength = 5
 const maxTries = 5
@@ -158,8 +158,8 @@ interface How {
 }
 
 /**
- * One request that answers when the VM runs, and not a request and a watch of the outcome: so the service knows that
- * somebody waits, and deletes a VM that fails. The concurrent watch needs the name, so it is generated here.
+ * Sends one request whose response comes when the VM runs. The service then knows that a caller waits, and deletes a VM
+ * that fails. The progress comes from a watch, which needs the name, so the name is generated here.
  */
 async function deploy(
   context: Context,
@@ -176,10 +176,10 @@ async function deploy(
   if (!isWaiting)
     return awaitChange(context, client, deployVm, { params, query: { ...query, wait: false }, body }, request)
   const announce = once(() => {
-    // Scripts look for this line as it stands.
+    // Scripts look for this exact line.
     if (context.isTalking) context.host.stderr.write(`Waiting for VM ${name} to be deployed.\n`)
   })
-  // Not before a refusal: nothing is waited for, then.
+  // Delayed, so that it does not precede a refusal.
   const timer = setTimeout(announce, silentMs)
   try {
     const followed = { client, namespace, name, onStep: announce }
@@ -193,7 +193,7 @@ async function deploy(
   }
 }
 
-/** A refusal comes sooner. */
+/** Refusals come sooner. */
 const silentMs = 3_000
 
 function once(work: () => void): () => void {

@@ -36,7 +36,7 @@ export const command = defineCommand({
       isLost = true
     }
     const shownAfterLoss: Shown = (chunk) => {
-      // Not when it opens: a stream that keeps ending would say so every time.
+      // Printed with the first output, because a stream that keeps ending would print it each time.
       if (isLost) note('Reconnected; output in between may be missing')
       isLost = false
       return shown(chunk)
@@ -59,7 +59,7 @@ type Shown = (chunk: Uint8Array) => string | Uint8Array
 
 const screenLine = (vm: string, { sameTargetFlags }: Session): string => `svc3 vm vnc ${vm}${sameTargetFlags}`
 
-/** How many bytes there were. */
+/** Returns the number of bytes. */
 async function print({ host }: Context, pieces: AsyncIterable<Uint8Array>, shown: Shown): Promise<number> {
   let bytes = 0
   for await (const chunk of pieces) {
@@ -70,7 +70,7 @@ async function print({ host }: Context, pieces: AsyncIterable<Uint8Array>, shown
   return bytes
 }
 
-/** On a terminal, what a guest writes must not move the cursor or change titles; a pipe gets every byte. */
+/** Removes control sequences, so that the output of a guest cannot control the terminal. */
 function printable(): Shown {
   const decoder = new TextDecoder()
   return (chunk) =>

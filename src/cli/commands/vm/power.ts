@@ -19,7 +19,7 @@ const outcomes: Readonly<Record<PowerCommand, string>> = {
 interface PowerText {
   readonly description: string
   readonly does: string
-  /** Asked on a terminal first, for a change that loses data. */
+  /** Asked on a terminal, if the change loses data. */
   readonly question?: (vm: string) => string
 }
 

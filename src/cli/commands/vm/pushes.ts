@@ -25,7 +25,7 @@ export const columns: readonly OutputColumn<PushJob>[] = [
   { header: 'ERROR', wide: true, cell: (job) => job.errorMessage ?? job.waiting?.reason },
 ]
 
-/** `62 % of 8.4 GiB, 18 MiB/s, 3 min left`; what it adds up to is not known before the VM is frozen and packed. */
+/** `62 % of 8.4 GiB, 18 MiB/s, 3 min left`. The total is known once the disk is packed. */
 function progressOf({ status, progress, waiting }: PushJob): string {
   const { bytesTotal, bytesDone, percent, bytesPerSecond, secondsLeft } = progress
   const isMoving = status === 'Running' && bytesPerSecond !== undefined && secondsLeft !== undefined && bytesTotal > 0
@@ -136,7 +136,7 @@ const status = listCommand({
   columns,
   scope: 'all',
   notes: ({ note }, jobs) => {
-    // Too long for a cell.
+    // The text is too long for a cell.
     for (const { name, waiting } of jobs) if (waiting) note(visible(`Push job ${name}: ${waitsFor(waiting)}`))
   },
 })

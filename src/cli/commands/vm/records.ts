@@ -55,7 +55,7 @@ const list = defineCommand({
       throw new UsageError('--pending cannot be combined with --watch or --label')
     const owner = options.owner === undefined ? undefined : await ownerFromOption(context, options.owner)
     const fields = {
-      // Of several names, all are fetched; of one, not thousands.
+      // A single name is selected by the service; several names are filtered here.
       ...(names.length === 1 && isVmName(names[0] ?? '') && { name: names[0] }),
       ...(owner !== undefined && isFullOwner(owner) && { owner }),
     }
@@ -97,7 +97,7 @@ const list = defineCommand({
   },
 })
 
-/** Node by node why a VM that is named waits: lists have only the summary. */
+/** Prints for each node why it does not take a pending VM. Lists have only the summary. */
 async function noteVerdicts(context: Context, { client }: Session, vms: readonly Vm[]): Promise<void> {
   for (const { namespace, name: vm } of vms) {
     const found = await client.call(getVm, { params: { namespace, vm }, signal: context.signal }).catch(() => undefined)
@@ -164,7 +164,7 @@ const deleteVms = defineCommand({
     },
     force: { type: 'boolean', description: 'Forget a VM whose node does not answer (admin)' },
     ...yesOption,
-    // A node gives a guest some time to shut down.
+    // A guest gets some time to shut down.
     timeout: { ...waiting.timeout, default: 5 },
     ...namespaced,
     ...printed,
@@ -284,7 +284,7 @@ const extend = defineCommand({
       throw new UsageError(`Invalid TTL "${ttl}"`, 'Specify for example 2h, 30m or 0')
     const { client, namespace } = await context.connect()
     const params = { namespace, vm: name }
-    // "Extend" sounds like more time: a VM that was to stay would get less.
+    // "Extend" sounds harmless, but it limits the life of a VM that has no limit.
     await confirmLoss(context, {
       yes: yes || ttl === '0',
       question: async () => {

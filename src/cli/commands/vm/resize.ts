@@ -71,10 +71,10 @@ async function credentialsOf(context: Context, name: string, options: Credential
   return { user, password }
 }
 
-/** The disk has grown. What is left to do in an Intel-based guest, and why, the service tells. */
+/** Prints what is left to do in an Intel-based guest, after its disk has grown. */
 function tellRest(context: Context, { warning }: Vm, hadCredentials: boolean): number {
   if (warning === undefined) return exitCodes.done
   for (const line of warning.split('\n')) context.note(visible(line))
-  // Who gave credentials asked for the file system, too.
+  // With credentials, the caller requested that the file system grows as well.
   return hadCredentials ? exitCodes.failed : exitCodes.done
 }

@@ -39,14 +39,14 @@ export const command = defineCommand({
   ],
   async run(context, { args, options }) {
     const { host, signal } = context
-    // On a terminal ssh asks by itself, which is safer than any way of ours to hand a password over.
+    // On a terminal, ssh asks for the password itself, which is safer than passing it on.
     const hasPassword = options['password-stdin'] && !host.stdin.isTerminal
     const password = hasPassword ? await readPassword(context, '') : undefined
     const { client, namespace, sameTargetFlags } = await context.connect()
     const vm = await client.call(getVm, { params: { namespace, vm: args.vm }, signal })
     mustAnswer(vm, sameTargetFlags)
     if (!hasBooted(vm) || isNodeLost(vm)) {
-      // Here and not behind ssh, which says nothing while it waits, and in its own words that nobody answered.
+      // Waits before starting ssh, which would show no progress and only "connection timed out".
       const dial = dialerFor(context, { namespace, vm: vm.name, port: 'ssh' })
       const stream = await awaitGreeting(context, dial, { vm: vm.name, sameTargetFlags })
       stream.destroy()
@@ -56,7 +56,7 @@ export const command = defineCommand({
       vm,
       namespace,
       user: options.user,
-      // A revert gives a new disk, and with it a new key.
+      // A revert creates a new disk with a new host key.
       knownHosts: knownHostsFile(host, `${vm.uid}.${vm.diskGeneration}`),
       hasPassword,
       wantsTerminal: options.tty,
@@ -68,7 +68,7 @@ export const command = defineCommand({
   },
 })
 
-/** One that starts is waited for; of these, ssh would only say that the connection was closed. */
+/** States in which no guest will answer. ssh would report only that the connection was closed. */
 const mute: readonly Vm['powerState'][] = ['pending', 'stopped', 'suspended', 'failed']
 
 function mustAnswer({ name, powerState }: Vm, sameTargetFlags: string): void {
@@ -79,9 +79,9 @@ function mustAnswer({ name, powerState }: Vm, sameTargetFlags: string): void {
 
 const passedOn = ['SIGTERM', 'SIGHUP'] as const
 
-/** Ctrl-C reaches ssh by itself: the terminal sends it to both. */
+/** Ctrl-C needs no forwarding, because the terminal sends it to ssh as well. */
 function runSsh({ host }: Context, words: readonly string[], env: Readonly<Record<string, string>>): Promise<number> {
-  // Standard input was the password, then; what is left of it is not for the guest.
+  // With askpass, standard input was the password, and must not reach the guest.
   const stdin = 'SSH_ASKPASS' in env ? 'ignore' : 'inherit'
   const child = childProcess.spawn('ssh', [...words], {
     stdio: [stdin, 'inherit', 'inherit'],

@@ -1,8 +1,8 @@
-// The table columns of VMs. What a VM does not have yet stays empty.
+// The table columns of VMs.
 import type { Vm } from '../../../../api/vms/vms.ts'
 import { type OutputColumn, sizeCell } from '../../../output/output.ts'
 
-/** A VM, or what a watch shows of one that is gone. */
+/** A VM, or a deleted one in the output of a watch. */
 type ShownVm = Omit<Vm, 'status'> & { readonly status: string }
 
 export const columns: readonly OutputColumn<ShownVm>[] = [

@@ -1,4 +1,4 @@
-// vm deploy --dry-run: where the VM would be placed, and what its image is.
+// vm deploy --dry-run: shows the node and the image that the VM would use.
 import { estimateVm, type VmEstimate } from '../../../../api/vms/estimates.ts'
 import type { VmDeployment } from '../../../../api/vms/vm-deployment.ts'
 import type { Context, Session } from '../../../command.ts'
@@ -16,7 +16,7 @@ const columns: readonly OutputColumn<VmEstimate>[] = [
   { header: 'STORED', wide: true, cell: ({ spaceUsed }) => sizeCell(spaceUsed) },
 ]
 
-/** Exit code 1 where it would go nowhere now. */
+/** Returns exit code 1 if the VM would be pending. */
 export async function estimate(context: Context, { client, namespace }: Session, body: VmDeployment): Promise<number> {
   const found = await client.call(estimateVm, { params: { namespace }, body, signal: context.signal })
   await context.print([found], columns, '')

@@ -1,5 +1,4 @@
-// Shows the steps of a VM, from a watch, while a request about it waits for its answer. If the watch fails, the request
-// still goes on.
+// Shows the steps of a VM from a watch while a request about it runs. If the watch fails, the request continues.
 
 import { listVms, type Vm } from '../../../../api/vms/vms.ts'
 import type { Client } from '../../../../client/client.ts'
@@ -13,11 +12,11 @@ interface Followed {
   readonly client: Client
   readonly namespace: string
   readonly name: string
-  /** Called before a step is shown. A VM that merely exists has none. */
+  /** Called before a step is shown. */
   readonly onStep?: () => void
 }
 
-/** `work` is given what shows a text in place of a step. */
+/** `work` gets a function that shows a text instead of the step. */
 export async function whileFollowing<T>(
   context: Context,
   followed: Followed,
@@ -44,10 +43,10 @@ export async function whileFollowing<T>(
   }
 }
 
-/** Most VMs are deleted sooner, and nobody need hear more of them. */
+/** Most VMs are deleted sooner, without a progress line. */
 const quickMs = 300
 
-/** The same for a VM that is being deleted, one of several: on a terminal what it waits for, anywhere a node that is lost. */
+/** The same for deleting one of several VMs. Shows steps on a terminal only, but always if the node is lost. */
 export async function whileDeleting<T>(
   context: Context,
   followed: Followed & { readonly board: Board; readonly hintIfLost: string | undefined },
@@ -61,7 +60,7 @@ export async function whileDeleting<T>(
   const show = (vm: Vm): void => {
     const isLost = isNodeLost(vm)
     const step = stepOf(vm)
-    // Until the request has arrived, there is nothing to wait for.
+    // Before the deletion has started, the record has no step of it.
     if (!step || vm.operation?.kind !== 'delete' || !(isLost || context.host.stderr.isTerminal)) return
     progress ??= board.item(`VM ${followed.name}`)
     progress.show(step)
@@ -93,7 +92,7 @@ async function follow(
 }
 
 function stepOf(vm: Vm): ProgressStep | undefined {
-  // What keeps a VM off every node says more than that it waits for one.
+  // Why a VM is pending says more than its phase.
   const reason = vm.node === undefined ? pendingReason(vm) : undefined
   if (reason !== undefined) return { text: `waiting for a node: ${reason}` }
   return vm.operation && { text: vm.operation.phase, percent: vm.operation.percent }

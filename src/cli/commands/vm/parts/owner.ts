@@ -1,10 +1,10 @@
-// Who `--owner` means: "me" is the subject of the caller's token, read without verifying it (the service does); a name
-// without a domain is anybody whose address begins with it.
+// Resolves --owner: "me" is the subject of the caller's token, and a name without a domain matches addresses that begin
+// with it.
 import type { Context } from '../../../command.ts'
 import { claimsOf, subjectOf } from '../../../connect/claims.ts'
 import { UsageError } from '../../../line/usage.ts'
 
-/** In full, as records have it; or a part that `isOwnedBy` finds. */
+/** Returns a full owner, or a part for `isOwnedBy`. */
 export async function ownerFromOption(context: Context, asked: string): Promise<string> {
   if (asked !== 'me') return asked.toLowerCase()
   const claims = claimsOf((await context.connection()).token ?? '')
@@ -13,9 +13,9 @@ export async function ownerFromOption(context: Context, asked: string): Promise<
   throw new UsageError('The token does not say who "me" is', 'Name the owner, for example --owner ada@example.com')
 }
 
-/** Whether the service can select by it. */
+/** Whether the service can select by this owner. */
 export const isFullOwner = (owner: string): boolean => /[@:]/.test(owner)
 
-/** `ada` is ada@example.com, and the service account of that name. */
+/** `ada` matches ada@example.com and service accounts named ada. */
 export const isOwnedBy = (owner: string, wanted: string): boolean =>
   owner === wanted || owner.startsWith(`${wanted}@`) || owner.endsWith(`:${wanted}`)

@@ -2,13 +2,13 @@
 import { UsageError } from '../../../line/usage.ts'
 
 interface Pairs {
-  /** The option, with its dashes. */
+  /** The option with its dashes. */
   readonly option: string
-  /** Not repeated in a message. */
+  /** Messages must not repeat values. */
   readonly isSecret?: true
 }
 
-/** Undefined when nothing was given. */
+/** Returns undefined if the option was not given. */
 export function pairsOf(texts: readonly string[], { option, isSecret }: Pairs): Record<string, string> | undefined {
   const parts = texts.flatMap((text) => text.split(','))
   if (parts.length === 0) return undefined

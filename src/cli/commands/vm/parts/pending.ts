@@ -1,4 +1,4 @@
-// The VMs that wait, with their place in the queue.
+// vm list --pending: prints the queue.
 
 import { listQueue, type QueuedVm } from '../../../../api/vms/queue.ts'
 import { timeLeft } from '../../../../rules/durations.ts'

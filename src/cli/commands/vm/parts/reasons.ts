@@ -1,9 +1,9 @@
-// Why a VM is not yet in the expected state: the messages of its record, on one line.
+// Explains why a VM is not in the expected state, from the conditions of its record.
 import type { Vm } from '../../../../api/vms/vms.ts'
 import type { Context } from '../../../command.ts'
 import { noteFew } from '../../../note-few.ts'
 
-/** What keeps a VM off every node; undefined when nothing does. */
+/** Why the VM is pending; undefined if it is not. */
 export const pendingReason = ({ status, conditions }: Vm): string | undefined =>
   status === 'Pending'
     ? conditions
@@ -12,20 +12,19 @@ export const pendingReason = ({ status, conditions }: Vm): string | undefined =>
         .join('; ') || undefined
     : undefined
 
-/** The condition that says whether the guest has come up; undefined while nobody knows. */
 const bootOf = ({ conditions }: Vm) => conditions.find(({ type }) => type === 'Booted')
 
-/** SSH has answered. */
+/** Whether SSH has answered. */
 export const hasBooted = (vm: Vm): boolean => bootOf(vm)?.status === 'True'
 
-/** Undefined for a VM that does not run. */
+/** Undefined if the VM is not running. */
 export function bootText(vm: Vm): string | undefined {
   const known = bootOf(vm)
   if (!known) return vm.powerState === 'running' ? 'not yet: SSH has not answered' : undefined
   return known.status === 'True' ? 'yes' : `no. ${known.message}`
 }
 
-/** What of its image is on its node, while it runs without all of it. */
+/** How much of the image is on the node, while the VM runs without all of it. */
 export const arrivalText = ({ conditions }: Vm): string | undefined =>
   conditions.find(({ type, status }) => type === 'ImageReady' && status === 'False')?.message
 
@@ -34,14 +33,13 @@ export const arrivalNotes = (vm: Vm): string[] => {
   return text === undefined ? [] : [`VM ${vm.name} is running; ${text}`]
 }
 
-/** Its node has not responded for some time. */
 export const isNodeLost = ({ conditions }: Vm): boolean =>
   conditions.some(({ type, status }) => type === 'NodeReady' && status === 'False')
 
-/** What one node says about a VM that waits, or would. */
+/** Why a node does not take the VM. */
 export const verdictText = ({ name, reason }: NonNullable<Vm['nodes']>[number]): string => `${name}: ${reason}`
 
-/** Below a table: why VMs of it are pending, failed or do not boot. */
+/** Prints below a table why VMs are pending, have failed or do not boot. */
 export function noteReasons(context: Context, vms: readonly Vm[], sameTargetFlags: string): void {
   const notes = vms.flatMap((vm) => {
     const pending = pendingReason(vm)

@@ -4,7 +4,7 @@ import type { Context } from '../../../command.ts'
 import { readInputFile, readStdin } from '../../../input.ts'
 import { UsageError } from '../../../line/usage.ts'
 
-/** What the service takes is base64, a third longer. */
+/** The limit of the service, before encoding as base64. */
 const maxBytes = 256 * 1024
 
 export async function readUserdata(context: Context, file: string | undefined): Promise<string | undefined> {

@@ -1,4 +1,4 @@
-// vm list --watch: a table that changes in place on a terminal; a line for each change in a pipe, and in JSON.
+// vm list --watch: updates a table in place on a terminal, and prints a line for each change in a pipe and in JSON.
 import { listVms, type Vm } from '../../../../api/vms/vms.ts'
 import { followList } from '../../../../client/follow-list.ts'
 import type { Context, Session } from '../../../command.ts'

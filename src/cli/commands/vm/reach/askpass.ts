@@ -1,19 +1,19 @@
-// Passes a password to ssh: ssh runs a small askpass script, which reads it from a private socket. The password is in
-// no argument, environment or file.
+// Passes a password to ssh, which runs an askpass script that reads it from a private socket. The password is in no
+// argument, environment variable or file.
 import fs from 'node:fs'
 import net from 'node:net'
 import os from 'node:os'
 import { shellWord } from './ssh-line.ts'
 
 interface Askpass extends AsyncDisposable {
-  /** For the environment of ssh. */
+  /** Environment variables for ssh. */
   readonly env: Readonly<Record<string, string>>
 }
 
 const fetchProgram = 'require("node:net").connect(process.argv[1]).pipe(process.stdout)'
 
 export async function offerPassword(password: string, node = process.execPath): Promise<Askpass> {
-  // Readable by its owner only, and so is what is in it.
+  // Only its owner can enter the folder, so the socket is private.
   const folder = fs.mkdtempSync(`${os.tmpdir()}/svc3-ssh-`)
   const socket = `${folder}/s`
   const script = `${folder}/askpass`

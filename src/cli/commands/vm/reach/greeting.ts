@@ -1,5 +1,5 @@
-// Waits for the greeting of a guest's SSH server: a VM runs before it listens, and forwarders accept connections
-// earlier still, so only the greeting shows that the server is up.
+// Waits for the greeting of the SSH server in a guest. Forwarders accept connections before the guest listens, so only the
+// greeting shows that the server is up.
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../../../api/errors.ts'
 import { ConnectionError } from '../../../../client/transport.ts'
@@ -11,17 +11,16 @@ import type { Dial } from './reach.ts'
 interface Patience {
   readonly vm: string
   readonly signal: AbortSignal
-  /** The options of a line to copy that lead to the VM. */
   readonly sameTargetFlags?: string
-  /** For all tries together, as long as macOS boots; for one of them, and between the beginnings of two. */
+  /** The limit of all attempts, which must cover a boot of macOS; of one attempt; and the interval between two starts. */
   readonly totalMs?: number
   readonly tryMs?: number
   readonly pauseMs?: number
-  /** Told before each further try why there is no greeting yet. */
+  /** Called before each further attempt with the last problem. */
   readonly onRetry?: (problem: string) => void
 }
 
-/** Shows why it waits, where that takes more than one try. */
+/** Shows the reason after the first attempt. */
 export async function awaitGreeting(
   context: Context,
   dial: Dial,
@@ -37,8 +36,8 @@ export async function awaitGreeting(
 }
 
 /**
- * A stream from which the greeting can still be read. Tries overlap: one that began before the guest listened may hang
- * for seconds while a later one is answered at once. The first that hears something wins, the others end.
+ * Returns a stream from which the greeting can still be read. Attempts overlap, because one that started before the guest
+ * listened may hang for seconds while a later one succeeds. The first one with a greeting wins, and the others end.
  */
 export async function dialUntilGreeted(dial: Dial, patience: Patience): Promise<Duplex> {
   const { vm, signal, sameTargetFlags = '', totalMs = 90_000, tryMs = 5_000, pauseMs = 700, onRetry } = patience
@@ -82,7 +81,7 @@ export async function dialUntilGreeted(dial: Dial, patience: Patience): Promise<
   }
 }
 
-/** Undefined when it ends, or says nothing in time. */
+/** Returns undefined if the stream ends or stays silent. */
 async function greeted(stream: Duplex, timeoutMs: number, signal: AbortSignal): Promise<Duplex | undefined> {
   const { promise, resolve } = Promise.withResolvers<Duplex | undefined>()
   const none = (): void => resolve(undefined)
@@ -102,5 +101,5 @@ async function greeted(stream: Duplex, timeoutMs: number, signal: AbortSignal): 
   return spoken
 }
 
-/** It is the guest that is waited for, not a service that was never started. */
+/** A refused connection is an error of the service, not of the guest. */
 const isRefused = (error: unknown): boolean => error instanceof ConnectionError && error.fault === 'refused'

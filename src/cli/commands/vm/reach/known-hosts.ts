@@ -1,12 +1,12 @@
-// Where the SSH host key of a VM is kept: one file per VM and disk, so that a new VM with the same name does
-// not look like an attack.
+// Stores the SSH host key of a VM in one file per VM and disk, so that a new VM with the same name does not look like an
+// attack.
 import fs from 'node:fs'
 import type { Host } from '../../../host.ts'
 
-/** Older files are removed: VMs come and go by the thousand. */
+/** The oldest files beyond this number are removed, because VMs are short-lived. */
 const maxFiles = 500
 
-/** Undefined where there is no folder for it. */
+/** Undefined without a writable folder. */
 export function knownHostsFile({ env }: Pick<Host, 'env'>, disk: string): string | undefined {
   const config = env.XDG_CONFIG_HOME || (env.HOME && `${env.HOME}/.config`)
   if (!config) return undefined

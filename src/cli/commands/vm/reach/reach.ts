@@ -1,4 +1,4 @@
-// Dials a port of a VM through the service, any number of times.
+// Dials a port of a VM through the service.
 import type { Duplex } from 'node:stream'
 import { connectVm } from '../../../../api/vms/vms.ts'
 import type { Context } from '../../../command.ts'
@@ -20,7 +20,7 @@ export function dialerFor(context: Context, { namespace, vm, port }: Target): Di
   const params: Readonly<Record<string, string>> = { namespace, vm }
   const path = connectVm.path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
   return async (signal) => {
-    // Each time: a token that has run out meanwhile is renewed.
+    // Each dial, so that an expired token is renewed.
     const connection = await context.connection()
     const { dialTunnel } = await import('../../../../client/tunnel.ts')
     return dialTunnel({

@@ -1,5 +1,5 @@
-// Joins standard input and output with a connection until either ends. A broken connection looks like an ended one; the
-// protocol on top can tell.
+// Connects standard input and output with a stream until either ends. A lost connection looks like an ended one, which the
+// protocol on top has to detect.
 import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
 import type { Host } from '../../../host.ts'
@@ -19,7 +19,7 @@ export async function splice({ stdin, stdout }: Pick<Host, 'stdin' | 'stdout'>, 
       await stdout.flush()
     }
   } catch (error) {
-    // Errors of standard output are reported; those of the other side are not.
+    // Reports errors of standard output, but not of the connection.
     if (!stream.errored) throw error
   } finally {
     over.abort()

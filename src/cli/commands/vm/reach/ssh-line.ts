@@ -1,14 +1,14 @@
 // The arguments for the system's ssh to reach a VM through the service. They contain no secret.
 
 interface SshLine {
-  /** The words that start this program. */
+  /** The command that starts this program. */
   readonly self: readonly string[]
   readonly vm: { readonly name: string }
   readonly namespace: string
   readonly user: string
-  /** Undefined: the key is not kept. */
+  /** Undefined if the host key is not stored. */
   readonly knownHosts: string | undefined
-  /** A password is given by askpass. */
+  /** Whether askpass provides a password. */
   readonly hasPassword: boolean
   readonly wantsTerminal: boolean
   readonly command: readonly string[]
@@ -19,16 +19,16 @@ export function sshArguments(line: SshLine): string[] {
   const proxy = [...self, 'vm', 'connect', vm.name, '--port', 'ssh', '--namespace', namespace, '--quiet']
   const options = {
     ProxyCommand: proxyText(proxy),
-    // Prompts for passwords name it, and the file of known hosts is of this VM alone.
+    // Password prompts show this name. The file of known hosts has only this VM.
     HostKeyAlias: vm.name,
     UserKnownHostsFile: configText(knownHosts ?? '/dev/null'),
     GlobalKnownHostsFile: '/dev/null',
     StrictHostKeyChecking: 'accept-new',
-    // A connection that is shared by name would lead to a VM that is gone.
+    // A shared connection would be found by the name of the VM, and could lead to a deleted VM with the same name.
     ControlPath: 'none',
     LogLevel: 'ERROR',
     ...(hasPassword && {
-      // Askpass would be asked for the passphrases of keys, too, and the same wrong password is not worth three tries.
+      // ssh would use askpass for passphrases of keys as well, and try a wrong password three times.
       PubkeyAuthentication: 'no',
       PreferredAuthentications: 'password,keyboard-interactive',
       NumberOfPasswordPrompts: '1',
@@ -40,17 +40,17 @@ export function sshArguments(line: SshLine): string[] {
     '-l',
     user,
     vm.name,
-    // ssh goes on reading options after the host.
+    // ssh also reads options after the host.
     ...(command.length > 0 ? ['--', ...command] : []),
   ]
 }
 
-/** ssh puts it before a shell, and reads % as its own. */
+/** ssh expands % in this text and passes it to a shell. */
 const proxyText = (words: readonly string[]): string => words.map(shellWord).join(' ').replaceAll('%', '%%')
 
-/** A value of ssh's configuration in which blanks are no separators. */
+/** Quotes a value of ssh's configuration. */
 const configText = (value: string): string => `"${value.replaceAll('%', '%%')}"`
 
-/** As a shell reads it: one word, nothing in it means anything. */
+/** Quotes a word for a shell. */
 export const shellWord = (word: string): string =>
   /^[\w./:=@-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
