@@ -50,7 +50,7 @@ describe('vm deploy', () => {
       assert.ok(field in printed, field)
   })
 
-  it('vm deploy in table mode says that it waits, on stderr, as the first line', async () => {
+  it('vm deploy in table mode prints that it waits as the first line on stderr', async () => {
     for (const options of [{}, { terminal: { stdout: true } }, { calledAs: 'orka3' }] as const) {
       const { stdout, stderr } = await svc3('vm deploy demo -i sonoma', options)
       assert.ok(stderr.startsWith('Waiting for VM demo to be deployed.\n'), stderr)

@@ -61,7 +61,7 @@ for (const word of ['image', 'iso']) {
   })
 }
 
-it('image download that fails in the middle leaves no file but a part of one, and says how to go on', async () => {
+it('image download that fails in the middle leaves only a partial file, and says how to resume', async () => {
   const half: Answer = ({ headers }, response) => {
     if (!headers.range?.startsWith('bytes=0-')) throw new ApiError('Conflict', 'some of it is lost')
     const range = { 'content-range': `bytes 0-${content.length - 1}/${2 * content.length}` }

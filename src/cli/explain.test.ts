@@ -94,18 +94,18 @@ describe('version skew', () => {
   }
   const unknownPath = new ApiError('NotFound', 'Path not found', { hint: 'See the API' })
 
-  it('versions that do not fit are named when the server does not know the request', async () => {
+  it('versions that do not match are named when the server does not know the request', async () => {
     serveVersion('2.9.0', unknownPath)
     const { stderr } = await svc3('vm list')
     assert.match(stderr, /\nsvc3: This program is version 3\.0\.0-here, the server is 2\.9\.0\. Use the program/)
   })
 
-  it('versions are not blamed when they fit', async () => {
+  it('versions are not mentioned when they match', async () => {
     serveVersion('3.0.0', unknownPath)
     assert.match((await svc3('vm list')).stderr, /\nsvc3: See the API\n$/)
   })
 
-  it('"version" notes that client and server do not fit', async () => {
+  it('"version" notes that client and server do not match', async () => {
     serveVersion('4.0.0', unknownPath)
     const { exitCode, stdout, stderr } = await svc3('version')
     assert.deepEqual([exitCode, stdout], [0, 'client 3.0.0-here\nserver 4.0.0\n'])

@@ -36,7 +36,7 @@ describe('node list', () => {
   ]
   beforeEach(() => serve(service, { 'GET nodes': answers({ items: nodes }) }))
 
-  it('node list shows what each node has left, and whether it takes VMs', async () => {
+  it('node list shows the free resources of each node, and whether it takes VMs', async () => {
     assert.deepEqual(lines((await svc3('node list')).stdout), [
       'NAME\tAVAILABLE-CPU\tAVAILABLE-MEMORY\tSTATUS',
       'mini-1\t5\t11.20G\tREADY',
@@ -51,7 +51,7 @@ describe('node list', () => {
     assert.equal(JSON.parse((await svc3('node list -o json')).stdout).length, 2)
   })
 
-  it('node list NODE says what is wrong with the node', async () => {
+  it('node list NODE prints the reason of the node', async () => {
     const { stdout, stderr } = await svc3('node list mini-2')
     assert.equal(lines(stdout).length, 2)
     assert.equal(stderr, 'svc3: node mini-2: its agent is not connected\n')
@@ -160,7 +160,7 @@ describe('node drain', () => {
     assert.equal(asked[1]?.query.get('fieldSelector'), 'name=mini-1')
   })
 
-  it('node drain --wait ends when the node is deleted, also while the service forgot the past', async () => {
+  it('node drain --wait ends when the node is deleted, even if the service no longer has old changes', async () => {
     let connections = 0
     serve(service, {
       'POST nodes/mini-1/drain': answers(full),
@@ -175,7 +175,7 @@ describe('node drain', () => {
     assert.deepEqual([exitCode, stdout], [0, 'Node mini-1 drained.\n'])
   })
 
-  it('node drain --wait that takes too long exits 7, and takes no time that timers do not', async () => {
+  it('node drain --wait that takes too long exits 7, and rejects a timeout that timers cannot have', async () => {
     serve(service, { 'POST nodes/mini-1/drain': answers(full), 'WATCH nodes': changes(change('ADDED', full)) })
     const { exitCode, stderr } = await svc3('node drain mini-1 --wait --timeout 1s')
     assert.equal(exitCode, 7)
@@ -247,7 +247,7 @@ describe('image demo', () => {
     )
   })
 
-  it('image demo adds only what is missing, and says what is there', async () => {
+  it('image demo adds only missing images, and names the others', async () => {
     having('tiny-arm64')
     const one = await svc3('image demo')
     assert.equal(one.stdout, 'Added image tiny-amd64.\n')
@@ -311,7 +311,7 @@ describe('image list', () => {
     }),
   })
 
-  it('image show draws what it was made from and what was made from it, and names configurations and pools', async () => {
+  it('image show draws the lineage, and names configurations and pools', async () => {
     const made = (bytesAdded: number) => [{ version: 1, createdAt: '2026-11-15T09:00:00Z', bytesAdded }]
     const mine = { ...image, parent: { image: 'sonoma' }, version: 1, versions: made(2 ** 20) }
     const images = [
@@ -348,7 +348,7 @@ describe('image list', () => {
     assert.doesNotMatch(stdout, /Owner/)
   })
 
-  it('image restore needs a version and says which one it is again; image show lists what can be restored', async () => {
+  it('image restore requires a version and names it; image show lists the versions', async () => {
     const versions = [
       { version: 1, createdAt: '2026-11-15T09:00:00Z' },
       { version: 2, createdAt: '2026-11-15T09:00:00Z', vm: 'svc-a/demo', restorable: true },
@@ -436,7 +436,7 @@ describe('vm-config', () => {
     resourceVersion: '40',
   }
 
-  it('vm-config create sends what was asked for', async () => {
+  it('vm-config create sends the options', async () => {
     serve(service, { 'POST vmconfigs': answers(config) })
     const { stdout } = await svc3('vmc create ios-build -i sonoma -c 4 -m 8 --tag ios --tag-required --disable-vnc')
     assert.equal(stdout, 'VM configuration ios-build created in svc-default.\n')
@@ -444,7 +444,7 @@ describe('vm-config', () => {
     assert.deepEqual(asked[0]?.body, { ...wanted, vncConsole: false })
   })
 
-  it('vm-config update keeps what is not named, resets what is asked, and writes only over what it read', async () => {
+  it('vm-config update keeps other fields, resets the named ones, and fails if the record has changed', async () => {
     const tagged = { ...config, tag: 'ios', tagRequired: true, memory: 8, vncConsole: false }
     serve(service, { 'GET vmconfigs/ios-build': answers(tagged), 'PUT vmconfigs/ios-build': answers(config) })
     const { stdout, stderr } = await svc3(
@@ -539,7 +539,7 @@ it('events have their messages last, cut to the line but not with -o wide, and N
   assert.equal(await headers({}), 'AT REASON INVOLVED ACTOR MESSAGE')
 })
 
-it('events --watch goes on when the service has forgotten the past, and shows no event twice', async () => {
+it('events --watch resumes when the service no longer has old changes, and shows no event twice', async () => {
   const event = (name: string) => ({ name, involved: { kind: 'vms', name }, resourceVersion: '1' })
   const controller = new AbortController()
   let connections = 0

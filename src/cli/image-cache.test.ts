@@ -24,7 +24,7 @@ const svc3 = (line: string, onWrite?: (written: { stderr: string }) => void) =>
 const key = 'recipe:intel'
 
 describe('imagecache', () => {
-  it('imagecache add --wait shows how far it is, and answers when the image is there', async () => {
+  it('imagecache add --wait shows the progress, and ends when the image is on the nodes', async () => {
     const [isWaiting, isFetching] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const done = svc3('ic add intel --all --wait', ({ stderr }) => {
       if (stderr.includes('xeon-1: waiting')) isWaiting.resolve()
@@ -44,7 +44,7 @@ describe('imagecache', () => {
     assert.equal(exitCode, 0)
   })
 
-  it('imagecache list and info show what is where', async () => {
+  it('imagecache list and info show the nodes of each image', async () => {
     assert.equal((await svc3('imagecache list')).stdout.split('\n')[1], 'intel\tamd64\t1G\t1/1\txeon-1')
     assert.equal((await svc3('ic list -o wide')).stdout.split('\n')[1], 'intel\tamd64\t1G\t1/1\txeon-1\txeon-1\t')
     const info = await svc3('ic info intel')

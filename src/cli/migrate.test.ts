@@ -54,7 +54,7 @@ describe('migrate scan', () => {
     assert.match(stderr, /2 endpoints of the 2\.4\.x API; 1 has no replacement/)
   })
 
-  it('svc3 migrate scan ends with 0 when there is nothing, and says so on a terminal', async () => {
+  it('svc3 migrate scan exits 0 without findings, and says so on a terminal', async () => {
     await write('clean.sh', 'curl "$API/api/v1/namespaces/svc-default/vms"\n')
     const { exitCode, stderr } = await run(['migrate', 'scan', 'clean.sh'], {
       workingDir: folder,
@@ -100,7 +100,7 @@ describe('migrate scan', () => {
     }
   })
 
-  it('svc3 migrate scan goes through folders, leaves out what others wrote and what is no text, and unpacks logs', async () => {
+  it('svc3 migrate scan reads folders, skips dependencies and binary files, and unpacks logs', async () => {
     const tree = path.join(folder, 'tree')
     await fs.mkdir(path.join(tree, 'node_modules', 'x'), { recursive: true })
     await fs.mkdir(path.join(tree, 'ci'))
@@ -142,7 +142,7 @@ describe('migrate scan', () => {
     assert.deepEqual(await places('--base-url', 'http://plain'), [6])
   })
 
-  it('svc3 migrate scan says what it is not sure of, and --strict leaves that out', async () => {
+  it('svc3 migrate scan marks uncertain findings, and --strict omits them', async () => {
     await write('orka.py', 'requests.post(f"{base}/resources/vm/deploy")\nrequests.get(f"{url}/users")\n')
     const { stdout, stderr } = await scan('orka.py')
     assert.match(stdout, /orka\.py:1\t1\tPOST \/resources\/vm\/deploy\t/)
@@ -156,7 +156,7 @@ describe('migrate scan', () => {
     assert.deepEqual(await confidences('--strict'), ['certain'])
   })
 
-  it('svc3 migrate scan says what it cannot see, and which command shows that', async () => {
+  it('svc3 migrate scan says what it cannot find, and which command shows that', async () => {
     await write('split.java', 'class Client { void go() { http.post(address + Paths.VM + "/deploy", body); } }\n')
     const { exitCode, stderr } = await scan('split.java')
     assert.equal(exitCode, 0)
@@ -175,7 +175,7 @@ describe('migrate scan', () => {
     assert.equal((await scan('broken')).exitCode, 1, 'not clean: not all of it was read')
   })
 
-  it('svc3 migrate scan says which path is not there', async () => {
+  it('svc3 migrate scan names a path that does not exist', async () => {
     const { exitCode, stderr } = await scan('none')
     assert.equal(exitCode, 5, 'another code than for findings')
     assert.match(stderr, /File none not found/)
@@ -183,7 +183,7 @@ describe('migrate scan', () => {
 })
 
 describe('migrate map', () => {
-  it('svc3 migrate map names commands that there are, with options that they have', async () => {
+  it('svc3 migrate map names existing commands and options', async () => {
     for (const row of legacyRows)
       for (const line of row.calls.flatMap((call) => commandsFor(row, call))) {
         const { found, rest } = locate(line.split(' ').slice(1), commands)
@@ -204,7 +204,7 @@ describe('migrate map', () => {
     assert.equal((await run(['migrate', 'map', '/token'])).stdout.trim().split('\n').length, 4)
   })
 
-  it('svc3 migrate map takes the address that a script calls', async () => {
+  it('svc3 migrate map accepts the URL that a script calls', async () => {
     for (const url of ['http://10.1.1.1/resources/vm/deploy', 'https://orka:8443/resources/vm/deploy/?x=1']) {
       const { exitCode, stdout } = await run(['migrate', 'map', 'POST', url])
       assert.equal(exitCode, 0)
@@ -222,7 +222,7 @@ describe('migrate map', () => {
 })
 
 describe('migrate usage', () => {
-  it('svc3 migrate usage prints who calls what', async () => {
+  it('svc3 migrate usage prints the callers', async () => {
     await using service = await startFakeService()
     service.override = (_seen, response) => {
       response.writeHead(200, { 'content-type': 'application/json' })

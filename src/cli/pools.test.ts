@@ -49,7 +49,7 @@ describe('svc3 pool', () => {
     assert.deepEqual(sent, [{ schedule: [] }])
   })
 
-  it('svc3 pool refuses what is no schedule, and sends nothing', async () => {
+  it('svc3 pool rejects an invalid schedule before any request', async () => {
     const wrong = ['0 7 * * *', '0 7 * *=4', '0 7 * * *=many', '=4', '0 7 * * * Europe/Berlin now=4']
     for (const text of wrong) assert.equal((await svc3('update', 'ios', '--schedule', text)).exitCode, 2, text)
     assert.equal((await svc3('update', 'ios', '--schedule', '0 7 * * *=4', '--no-schedule')).exitCode, 2)
@@ -62,14 +62,14 @@ describe('svc3 pool', () => {
     assert.equal(sent.length, 2)
   })
 
-  it('svc3 pool list says below the table why a pool is not full, unless the table does', async () => {
+  it('svc3 pool list prints below the table why a pool is not full, unless a column does', async () => {
     assert.equal((await svc3('list')).stderr, 'svc3: Pool ci is not full: VM configuration build not found\n')
     assert.equal((await svc3('list', 'ios')).stderr, '')
     const { stdout, stderr } = await svc3('list', '-o', 'wide')
     assert.deepEqual([/VM configuration build not found$/m.test(stdout), stderr], [true, ''])
   })
 
-  it('svc3 pool describe prints the schedule, what it says now, and why warm VMs were removed', async () => {
+  it('svc3 pool describe prints the schedule, its current value, and why warm VMs were removed', async () => {
     const { stdout } = await svc3('describe', 'ios')
     assert.match(stdout, /^Schedule: +0 7 \* \* mon-fri Europe\/Berlin=4$/m)
     assert.match(stdout, /^Minimum idle now: +4$/m)

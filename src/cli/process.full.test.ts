@@ -64,7 +64,7 @@ describe('process', { concurrency: 2 }, () => {
     assert.equal(service.passwords.get('https://file.io'), 'from a file')
   })
 
-  it('the process ends quietly when its reader has gone', async () => {
+  it('the process ends quietly when its reader has closed the pipe', async () => {
     for (let index = 0; index < 2_000; index++) {
       const server = `https://r${index}.example.com`
       service.stored.set(`svc-many ${server}`, recordOf({ server, username: 'u'.repeat(100) }))
@@ -89,7 +89,7 @@ describe('process', { concurrency: 2 }, () => {
     assert.equal(JSON.parse(stdout).length, 2_000)
   })
 
-  it('the process says so when its answer cannot be written', async () => {
+  it('the process reports an error when its output cannot be written', async () => {
     const stdout = fs.openSync('/dev/full', 'w')
     const { code, stderr } = await start(['--help'], { stdout }).ended
     fs.closeSync(stdout)
@@ -154,14 +154,14 @@ describe('environment', { concurrency: 2 }, () => {
     return once(child, 'close').then(([code]) => ({ code: code as number | null, ...said }))
   }
 
-  it('the process ends as it should when a stream is closed from the start', async () => {
+  it('the process exits normally when a stream is closed from the start', async () => {
     const closed = await shell('exec "$0" "$1" --help >&-')
     assert.deepEqual([closed.code, closed.stderr], [0, ''])
     const mute = await shell('exec "$0" "$1" nonsense 2>&-')
     assert.deepEqual([mute.code, mute.stdout], [2, ''])
   })
 
-  it('the process reads and completes with a HOME that cannot be written, and says what keeps it from writing there', async () => {
+  it('the process reads and completes with a read-only HOME, and names the error when it has to write', async () => {
     // Not even root can write there.
     const env = { HOME: '/sys', XDG_CONFIG_HOME: '', XDG_CACHE_HOME: '' }
     const read = await shell('"$0" "$1" regcred list -o json && "$0" "$1" __complete -- regcred remove ""', env)

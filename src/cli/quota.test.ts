@@ -43,7 +43,7 @@ describe('svc3 quota', () => {
     assert.deepEqual(bodies[1], { unlimited: ['vms', 'cpu', 'memory', 'macos'] })
   })
 
-  it('svc3 quota set refuses what is no limit, and sends nothing', async () => {
+  it('svc3 quota set rejects an invalid limit before any request', async () => {
     for (const words of ['', ' --vms -1', ' --vms many', ' --unlimited disk', ' --weight ada', ' --weight ada=0'])
       assert.equal((await svc3(`quota set${words}`)).exitCode, 2, words)
     assert.deepEqual(bodies, [])

@@ -62,7 +62,7 @@ describe('regcred list', () => {
     }
   })
 
-  it('regcred list says on a terminal that there is none, and only the header in a pipe', async () => {
+  it('regcred list without credentials says so on a terminal, and prints only the header in a pipe', async () => {
     service.stored.clear()
     const seen = await regcred('list', { terminal: { stdout: true } })
     assert.deepEqual([seen.stdout, seen.stderr], ['', 'svc3: No registry credentials in svc-default\n'])
@@ -80,7 +80,7 @@ describe('regcred list', () => {
     )
   })
 
-  it('regcred list lets no control character of a stored name through', async () => {
+  it('regcred list escapes control characters of a stored name', async () => {
     service.stored.set('svc-default x', recordOf({ server: 'x', username: 'a\x1b[2J\tb\n' }))
     const { stdout } = await regcred('list', { terminal: { stdout: true } })
     assert.ok(stdout.includes('a\\u001b[2J\\tb\\n'))
@@ -102,7 +102,7 @@ describe('regcred add', () => {
     assert.equal(replaced.stdout, 'Registry credentials for https://quay.io replaced in namespace svc-default.\n')
   })
 
-  it('regcred add prints the record, and says nothing more, with -o json', async () => {
+  it('regcred add prints only the record with -o json', async () => {
     const { stdout, stderr } = await regcred('add https://quay.io -u me -p planted-secret -o json')
     assert.deepEqual(JSON.parse(stdout), [recordOf({ server: 'https://quay.io', username: 'me' })])
     assert.equal(stderr, '')
@@ -117,7 +117,7 @@ describe('regcred add', () => {
     assert.deepEqual([quiet.exitCode, quiet.stdout, quiet.stderr], [0, '', ''])
   })
 
-  it('regcred add takes exactly one newline off the end', async () => {
+  it('regcred add removes exactly one newline at the end', async () => {
     const cases = {
       'a\n': 'a',
       'a\r\n': 'a',
@@ -156,7 +156,7 @@ describe('regcred add', () => {
     assert.deepEqual([given.exitCode, given.echo], [130, [false, true]])
   })
 
-  it('regcred add wants one source of the password', async () => {
+  it('regcred add requires one source of the password', async () => {
     const none = await regcred('add https://quay.io -u me')
     assert.deepEqual([none.exitCode, lines(none.stderr)[0]], [2, 'svc3: A password is required'])
     const both = await regcred('add https://quay.io -u me -p planted-secret --password-stdin')

@@ -127,7 +127,7 @@ describe('svc3 runner-pool', () => {
     assert.match(stdout, /Put the runner with its run\.sh into \/opt\/actions-runner of the image of ios-build/)
   })
 
-  it('svc3 runner-pool doctor --try looks into a VM of the image, says what it lacks, and deletes it', async () => {
+  it('svc3 runner-pool doctor --try checks a VM of the image, reports what it lacks, and deletes it', async () => {
     const lines = ['folder yes', 'start no', 'listener no', `clock ${Math.round(Date.now() / 1_000)}`, 'end']
     guestSays = lines.map((line) => `svc3-check ${line}\r\n`).join('')
     const { stdout, exitCode } = await svc3(['doctor', 'ios', '--try'])
@@ -160,7 +160,7 @@ describe('svc3 runner-pool', () => {
     assert.deepEqual([deployed.ttl, deleted], ['30m', 'deleted'])
   })
 
-  it('svc3 runner-pool doctor --try shows why a VM was refused, and deletes none that has its name', async () => {
+  it('svc3 runner-pool doctor --try shows why a VM was refused, and does not delete another VM with that name', async () => {
     deploys = (name) => {
       throw new ApiError('AlreadyExists', `VM ${name} already exists`)
     }

@@ -36,7 +36,7 @@ const sent = () => service.requests.filter(({ path }) => !path.includes('watch=t
 const lines = (text: string): string[] => text.split('\n').slice(0, -1)
 
 describe('vm deploy: the request', () => {
-  it('vm deploy sends nothing but what was asked for', async () => {
+  it('vm deploy sends only the given options', async () => {
     const { exitCode, stdout } = await deploy('demo -i tiny-amd64')
     assert.equal(exitCode, 0)
     assert.deepEqual(asked[0]?.body, { name: 'demo', image: 'tiny-amd64', timeout: 10 })
@@ -70,7 +70,7 @@ describe('vm deploy: the request', () => {
     assert.equal(lines((await deploy('demo -i sonoma')).stderr).at(-1), `svc3: Image sonoma: ${warning}`)
   })
 
-  it('vm deploy takes an image in place of an option for what it is, and repeats nothing that may be secret', async () => {
+  it('vm deploy recognizes an image without its option, and does not repeat possible secrets', async () => {
     const { exitCode, stderr } = await deploy('demo tiny-amd64')
     const said = ['svc3: Unexpected argument "tiny-amd64" (expected [NAME])', 'svc3: Did you mean --image tiny-amd64?']
     assert.deepEqual([exitCode, lines(stderr)], [2, said])
@@ -215,7 +215,7 @@ describe('vm deploy: the request', () => {
 })
 
 describe('vm deploy: names', () => {
-  it('vm deploy generates a name when there is none, or for a prefix', async () => {
+  it('vm deploy generates a name without NAME, or for a prefix', async () => {
     const { stderr } = await deploy('-i x')
     const name = String(asked[0]?.body.name)
     assert.match(name, /^vm-[a-z0-9]{5}$/)
@@ -352,7 +352,7 @@ describe('vm deploy: failures', () => {
     for (const key of keys) assert.deepEqual(key, keys[0])
   })
 
-  it('a change that is sent again says why: once in a pipe, in the progress line on a terminal', async () => {
+  it('a retried change prints the reason: once in a pipe, in the progress line on a terminal', async () => {
     let left = 0
     const refuse: Answer = (request) => {
       if (left-- > 0) throw new ApiError('ServiceUnavailable', 'Registry r did not answer')

@@ -185,7 +185,7 @@ describe('ssh command line', () => {
     assert.deepEqual(words.slice(-3), ['-l', 'admin', 'demo'])
   })
 
-  it('the command line of ssh takes commands as they stand, and asks once for a password that is given', () => {
+  it('the command line of ssh passes commands unchanged, and asks once for a given password', () => {
     const words = sshArguments({ ...line, command: ['-x', 'a b'], wantsTerminal: true, hasPassword: true })
     assert.deepEqual(words.slice(-7), ['-t', '-l', 'admin', 'demo', '--', '-x', 'a b'])
     assert.ok(words.includes('PubkeyAuthentication=no') && words.includes('NumberOfPasswordPrompts=1'))
@@ -262,7 +262,7 @@ exit 7
     }
   })
 
-  it('vm ssh explains in its own words why nobody answers, without those of ssh', async () => {
+  it('vm ssh explains why the guest does not answer, without messages of ssh', async () => {
     service.refuse = () => new ApiError('Conflict', 'VM demo is gone', { hint: 'Deploy another VM' })
     const env = standIn()
     const { exitCode, stderr } = await svc3(['ssh', 'demo'], { env })
@@ -270,7 +270,7 @@ exit 7
     assert.ok(!fs.existsSync(path.join(env.BIN ?? '', 'words')))
   })
 
-  it('vm ssh runs ssh for the VM of that uid, and exits as it does', async () => {
+  it('vm ssh runs ssh for the VM with this uid, and exits with its code', async () => {
     const env = standIn()
     const { exitCode, stdout, stderr } = await svc3(['ssh', 'demo', '-u', 'ci', '--', 'ls', '-la', '/a b'], {
       env,
@@ -289,7 +289,7 @@ exit 7
     assert.doesNotMatch(noted(env, 'env'), /SSH_ASKPASS/)
   })
 
-  it('vm ssh hands a password over by askpass: not in words, environment or files', async () => {
+  it('vm ssh passes a password by askpass: not in arguments, environment or files', async () => {
     const env = standIn()
     const { exitCode } = await svc3(['ssh', 'demo', '--password-stdin', '--', 'true'], {
       env,
@@ -303,7 +303,7 @@ exit 7
     assert.ok(helper && !fs.existsSync(path.dirname(helper)), helper)
   })
 
-  it('vm ssh says so when there is no ssh, no VM, or a word too many', async () => {
+  it('vm ssh reports a missing ssh, a missing VM, and an unexpected argument', async () => {
     const none = await svc3(['ssh', 'demo'], { env: { PATH: folder } })
     assert.deepEqual([none.exitCode, none.stderr.split('\n')[0]], [1, 'svc3: Cannot run ssh (ENOENT)'])
     assert.equal((await svc3(['ssh', 'nobody'])).exitCode, 5)
@@ -322,7 +322,7 @@ exit 7
 })
 
 describe('askpass', () => {
-  it('askpass is private, and gone afterwards', async () => {
+  it('askpass is private, and removed afterwards', async () => {
     const askpass = await offerPassword('planted secret')
     const script = askpass.env.SSH_ASKPASS ?? ''
     assert.equal(fs.statSync(path.dirname(script)).mode & 0o777, 0o700)

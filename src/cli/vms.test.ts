@@ -125,7 +125,7 @@ describe('vm list', () => {
     assert.deepEqual([exitCode, lines(stderr).at(-1)], [0, 'svc3: mini-1: has no cores'])
   })
 
-  it('vm list --owner finds people by the first part of their address, and says whose VMs there are none of', async () => {
+  it('vm list --owner matches the first part of an address, and names the owner if there are no VMs', async () => {
     const items = [demo, vmOf({ name: 'other', owner: 'bo@example.com' })]
     serve(service, { 'GET vms': () => ({ items }) })
     assert.deepEqual(
@@ -136,7 +136,7 @@ describe('vm list', () => {
     assert.deepEqual([none.exitCode, none.stderr], [0, 'svc3: No VMs owned by nobody in svc-default\n'])
   })
 
-  it('vm list is a bare array in JSON, and says nothing else', async () => {
+  it('vm list prints only an array in JSON', async () => {
     const { stdout, stderr } = await vm('list -o json')
     assert.deepEqual(JSON.parse(stdout), [demo, waits])
     assert.equal(stderr, '')
@@ -198,7 +198,7 @@ describe('vm list', () => {
     )
   })
 
-  it('vm list --watch tells of VMs deleted while the service forgot the past, in a pipe and in place', async () => {
+  it('vm list --watch shows VMs that were deleted while it was disconnected, in a pipe and in place', async () => {
     const [a, b, c] = ['a', 'b', 'c'].map((name) => vmOf({ name }))
     for (const terminal of [false, true]) {
       const controller = new AbortController()
@@ -236,7 +236,7 @@ describe('vm list', () => {
 })
 
 describe('vm delete', () => {
-  it('vm delete deletes several, goes on after a failure, and exits with the worst', async () => {
+  it('vm delete deletes several VMs, continues after a failure, and exits with the worst code', async () => {
     const remove = (name: string) => answers(success('deleted', { kind: 'vms', name }))
     serve(service, {
       'DELETE vms/a': remove('a'),
@@ -297,7 +297,7 @@ describe('vm delete', () => {
     assert.deepEqual([lost.exitCode, JSON.parse(lost.stdout)], [1, [deleted]])
   })
 
-  it('vm delete names at once the node that does not respond, and how to go on without it', async () => {
+  it('vm delete names at once the node that does not respond, and how to continue without it', async () => {
     const at = '2026-11-15T09:00:00Z'
     const lost = {
       ...vmOf({ name: 'a', powerState: 'unknown' }),
@@ -403,7 +403,7 @@ describe('vm resize', () => {
     for (const { body } of asked) assert.deepEqual(body, { size: 120, user: 'admin', password: 'planted-secret' })
   })
 
-  it('vm resize says what did not work, and exits 1 when it was asked for', async () => {
+  it('vm resize reports what failed, and exits 1 if it was requested', async () => {
     resize({ ...grown, warning: 'the disk has 120 GB, but SSH refused the password\nrun growpart' })
     const { exitCode, stderr } = await vm('resize demo 120 -u admin --password-stdin', { input: 'wrong' })
     assert.deepEqual([exitCode, lines(stderr).length], [1, 2])
@@ -449,7 +449,7 @@ describe('vm label', () => {
     assert.equal((await vm('label demo team=web --overwrite')).stdout, 'Labels of VM demo: team=web.\n')
   })
 
-  it('vm label tries again when somebody else changed the VM, and keeps what that was', async () => {
+  it('vm label retries after a concurrent change of the VM, and keeps that change', async () => {
     let reads = 0
     serve(service, {
       'GET vms/demo': () => labelled(reads++ === 0 ? {} : { theirs: 'x' }),
@@ -463,7 +463,7 @@ describe('vm label', () => {
     assert.deepEqual(asked.at(-1)?.body.labels, { theirs: 'x', team: 'ios' })
   })
 
-  it('vm label refuses what is no label before it asks the service', async () => {
+  it('vm label rejects an invalid label before any request', async () => {
     for (const words of ['demo', 'demo team', 'demo =x', 'demo team=a team-'])
       assert.equal((await vm(`label ${words}`)).exitCode, 2, words)
     assert.deepEqual(sent(), [])
@@ -471,7 +471,7 @@ describe('vm label', () => {
 })
 
 describe('vm extend', () => {
-  it('vm extend sets the end, or takes it away', async () => {
+  it('vm extend sets the end, or removes it', async () => {
     serve(service, { 'POST vms/demo/extend': answers(vmOf({ name: 'demo', expiresAt: '2026-11-15T13:00:00Z' })) })
     assert.equal((await vm('extend demo 2h --yes')).stdout, 'VM demo will be deleted at 2026-11-15T13:00:00Z.\n')
     serve(service, { 'POST vms/demo/extend': answers(vmOf({ name: 'demo' })) })
@@ -557,7 +557,7 @@ describe('vm logs', () => {
     assert.deepEqual([exitCode, stderr], [130, 'svc3: Connection lost; reconnecting…\n'])
   })
 
-  it('vm logs -f ends with a code when the VM is gone', async () => {
+  it('vm logs -f exits with a code when the VM was deleted', async () => {
     serve(service, {
       'GET vms/demo/logs': (request, response) => {
         asked.push(request)
@@ -569,7 +569,7 @@ describe('vm logs', () => {
     assert.deepEqual([exitCode, stdout], [5, 'before\n'])
   })
 
-  it('vm logs follows until Ctrl-C without a word', async () => {
+  it('vm logs follows until Ctrl-C without notes', async () => {
     const controller = new AbortController()
     serve(service, {
       'GET vms/demo/logs': (request, response) => {

@@ -99,7 +99,7 @@ describe('client', () => {
     assert.equal(service.seen.length, 0)
   })
 
-  it('the client turns a Status into the error that it stands for', async () => {
+  it('the client turns a Status into the error that it describes', async () => {
     await using service = await serve((_, response) =>
       response.writeHead(409).end(status('AlreadyExists', 409, 'is there')),
     )
@@ -133,7 +133,7 @@ describe('client', () => {
     })
   }
 
-  it('the client does not take something else for an answer', async () => {
+  it('the client rejects responses that are not from svc3', async () => {
     await using service = await serve((_, response) => response.end('<html>welcome</html>'))
     await assert.rejects(service.client().call(getClusterInfo), /is not JSON/)
     await using other = await serve((_, response) => response.end('{"hello":1}'))
@@ -174,7 +174,7 @@ describe('client', () => {
     assert.deepEqual(service.waits, [100, 7_200])
   })
 
-  it('the client gives up after four tries, and at once when asked for too much patience', async () => {
+  it('the client gives up after four attempts, and at once if the server requests too long a wait', async () => {
     await using service = await serve((request) => request.socket.destroy())
     await assert.rejects(service.client().call(getClusterInfo), { name: 'ConnectionError', fault: 'lost' })
     assert.equal(service.seen.length, 4)
@@ -183,7 +183,7 @@ describe('client', () => {
     assert.equal(busy.seen.length, 1)
   })
 
-  it('the client never repeats a DELETE, and sends it on a connection of its own', async () => {
+  it('the client never repeats a DELETE, and sends it on a new connection', async () => {
     let lose = false
     await using service = await serve((request, response) =>
       lose ? request.socket.destroy() : response.end('{"items":[]}'),
@@ -200,7 +200,7 @@ describe('client', () => {
     assert.deepEqual(more, [])
   })
 
-  it('the client says at once that nobody listens', async () => {
+  it('the client reports a refused connection at once', async () => {
     // Not a port that was just released: another process may have taken it.
     await using gone = await serve(() => undefined)
     const error = await gone
@@ -225,7 +225,7 @@ describe('client', () => {
     await assert.rejects(call, /enough/)
   })
 
-  it('the client does not read without end', async () => {
+  it('the client does not read endless responses', async () => {
     await using service = await serve((_, response) => {
       const chunk = Buffer.alloc(1024 * 1024, 32)
       const pump = (): void => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { fetchTransport } from './fetch.ts'
 
-it('an answer by fetch that is too long is left where it passes its bound', async () => {
+it('a response of fetch that is too long is cancelled at the limit', async () => {
   let sent = 0
   let isLeft = false
   const reader = {

@@ -46,7 +46,7 @@ async function followed(scripts: readonly Script[], last: string) {
 }
 
 describe('a followed list', () => {
-  it('tells what was deleted while the service forgot the past, and nothing twice', async () => {
+  it('reports items that were deleted while it was disconnected, and nothing twice', async () => {
     const { events, asked } = await followed(
       [
         cut(added('a'), added('b'), bookmark('5')),
@@ -66,7 +66,7 @@ describe('a followed list', () => {
     ])
   })
 
-  it('tells what was deleted when it is cut before the first bookmark', async () => {
+  it('reports deleted items when the connection is lost before the first bookmark', async () => {
     const { events, asked } = await followed(
       [cut(added('a'), added('b')), (response) => response.write(added('b') + bookmark('9'))],
       'BOOKMARK',
@@ -75,7 +75,7 @@ describe('a followed list', () => {
     assert.deepEqual(events, ['ADDED a Running', 'ADDED b Running', 'DELETED a Running', 'BOOKMARK'])
   })
 
-  it('tells what changed meanwhile as MODIFIED, and another of the same name as another', async () => {
+  it('reports changes in between as MODIFIED, and a new item with the same name as another', async () => {
     const { events } = await followed(
       [
         cut(added('a'), added('b'), bookmark('5')),

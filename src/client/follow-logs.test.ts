@@ -110,7 +110,7 @@ describe('followed logs', () => {
     assert.equal(followed.text, server.seen.log)
   })
 
-  it('followed logs stay with the connection that they have where no other is to be had', async () => {
+  it('followed logs keep the current connection if they cannot open another', async () => {
     await using server = await serveLog(never)
     const followed = follow(server, { silentMs: 30, overlapMs: 5 })
     await eventually(() => assert.equal(server.seen.open, 1))
@@ -124,7 +124,7 @@ describe('followed logs', () => {
     assert.deepEqual([followed.text, followed.losses], ['still here\n', 0])
   })
 
-  it('followed logs tell of a connection that was cut, go on with another, and leave none open at the end', async () => {
+  it('followed logs report a lost connection, continue with another, and leave none open at the end', async () => {
     await using server = await serveLog(60)
     const followed = follow(server, { silentMs: 10_000, overlapMs: 10_000 })
     await eventually(() => assert.ok(followed.losses >= 1 && server.seen.cuts >= 2, JSON.stringify(server.seen)))

@@ -13,12 +13,12 @@ const drawn = (name: string, images: readonly ReturnType<typeof of>[]) => {
 describe('the lineage of an image', () => {
   const images = [of('b', 'a'), of('a'), of('c', 'b'), of('d', 'c'), of('e', 'b'), of('other'), of('sibling', 'a')]
 
-  it('the lineage of an image has its ancestors, itself, and its descendants below what they were made from', () => {
+  it('the lineage of an image has its ancestors, itself, and its descendants below their parents', () => {
     assert.deepEqual(drawn('b', images), { rows: ['0 a', '1 b*', '2 c', '3 d', '2 e'], more: 0 })
     assert.deepEqual(drawn('other', images), { rows: ['0 other*'], more: 0 })
   })
 
-  it('the lineage of an image names ancestors that are gone or in a registry', () => {
+  it('the lineage of an image names ancestors that are deleted or in a registry', () => {
     assert.deepEqual(drawn('b', [of('b', 'ghcr.io/team/a@sha256:1')]).rows, ['0 ghcr.io/team/a@sha256:1?', '1 b*'])
   })
 
@@ -27,7 +27,7 @@ describe('the lineage of an image', () => {
     assert.deepEqual(drawn('a', [of('a', 'a')]).rows, ['0 a*'])
   })
 
-  it('the lineage of an image with many descendants says how many it leaves out', () => {
+  it('the lineage of an image with many descendants counts the omitted ones', () => {
     const many = [of('a'), ...Array.from({ length: 60 }, (_, index) => of(`n${index}`, 'a'))]
     assert.equal(drawn('a', many).rows.length, 51)
     assert.equal(drawn('a', many).more, 10)
@@ -35,7 +35,7 @@ describe('the lineage of an image', () => {
     assert.equal(drawn('n39', chain).rows.length, 21)
   })
 
-  it('what an image adds is what its versions added, unless one does not say', () => {
+  it('an image adds the sum of its versions, unless one is unknown', () => {
     const version = (bytesAdded?: number) => ({
       version: 1,
       createdAt: '',

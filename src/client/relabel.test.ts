@@ -30,20 +30,20 @@ function record(labels: Record<string, string>, othersAt: (turn: number) => Reco
 const demo = { namespace: 'svc-default', name: 'demo', changes: [{ name: 'team', value: 'ios' }, { name: 'old' }] }
 
 describe('labels of a VM', () => {
-  it('labels of a VM that others set between the read and the write are kept', async () => {
+  it('labels of a VM that other callers set between the read and the write are kept', async () => {
     const { state, client } = record({ old: '1' }, (turn) => (turn < 3 ? { [`theirs-${turn}`]: 'x' } : undefined))
     const { labels } = await relabelVm(client, demo)
     assert.deepEqual(labels, { team: 'ios', 'theirs-0': 'x', 'theirs-1': 'x', 'theirs-2': 'x' })
     assert.deepEqual([state.labels, state.writes], [labels, 4])
   })
 
-  it('labels of a VM that never rests are given up with the refusal of the service', async () => {
+  it('labels of a VM that keeps changing fail with the error of the service', async () => {
     const { state, client } = record({}, (turn) => ({ turn: String(turn) }))
     await assert.rejects(relabelVm(client, demo), /VM demo changed/)
     assert.equal(state.writes, 20)
   })
 
-  it('labels of a VM are checked each time that they are read, and nothing is written against the check', async () => {
+  it('labels of a VM are checked after each read, and not written if the check fails', async () => {
     const { state, client } = record({}, (turn) => (turn === 0 ? { team: 'web' } : undefined))
     const check = (labels: Readonly<Record<string, string>>): void => assert.equal(labels.team, undefined)
     await assert.rejects(relabelVm(client, { ...demo, check }), { name: 'AssertionError' })

@@ -35,7 +35,7 @@ const faultOf =
     error instanceof ConnectionError && error.fault === fault && code.test(error.message)
 
 describe('https servers', () => {
-  it('an https server that says nothing is given up when the caller does', async () => {
+  it('a connection to a silent https server ends when the caller aborts', async () => {
     await against(
       () => undefined,
       async (request) => {
@@ -48,7 +48,7 @@ describe('https servers', () => {
     )
   })
 
-  it('an https server that hangs up is a lost connection', async () => {
+  it('an https server that closes the connection is a lost connection', async () => {
     await against(
       (socket) => socket.once('data', () => socket.destroy()),
       (request) => assert.rejects(httpTransport({ trust })(request), faultOf('lost', /ECONNRESET/)),
@@ -70,7 +70,7 @@ describe('https servers', () => {
     }
   })
 
-  it('an https server that speaks plain HTTP is told apart', async () => {
+  it('an https server that uses plain HTTP is recognized', async () => {
     await against(
       (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'),
       async (request) => {
@@ -82,7 +82,7 @@ describe('https servers', () => {
     )
   })
 
-  it('an https server that is not there is refused', async () => {
+  it('an https server that does not listen is refused', async () => {
     await against(
       () => undefined,
       async (request) => {

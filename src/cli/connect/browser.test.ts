@@ -6,7 +6,7 @@ import path from 'node:path'
 import { it } from 'node:test'
 import { openBrowser } from './browser.ts'
 
-it('the browser gets the address, and none of our variables', async () => {
+it('the browser gets the address, and no variables of svc3', async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-browser-'))
   try {
     const seen = path.join(folder, 'seen')

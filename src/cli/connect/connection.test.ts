@@ -73,7 +73,7 @@ describe('connection', () => {
     assert.equal((await run(list, { checkout: same, env: { SVC3_API_URL: service.apiUrl } })).exitCode, 0)
   })
 
-  it('a connection file of a server that is gone is explained', async () => {
+  it('a connection file of a server that has ended is explained', async () => {
     const pid = deadPid()
     const gone = await startFakeService()
     await gone[Symbol.asyncDispose]()

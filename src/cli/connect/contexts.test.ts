@@ -127,7 +127,7 @@ describe('contexts', () => {
     })
   })
 
-  it('a refused token is told with server and context, and how to log in there', async () => {
+  it('a refused token is reported with server and context, and how to log in', async () => {
     fs.writeFileSync(
       file,
       JSON.stringify({ currentContext: 'work', contexts: { work: { apiUrl: work.apiUrl, token: 'wrong' } } }),

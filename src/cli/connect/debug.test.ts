@@ -53,7 +53,7 @@ describe('--debug', () => {
     [['vm', 'list'], ''],
   ] as const
   for (const [words, input] of secret)
-    it(`--debug keeps secrets back: ${words.slice(0, 2).join(' ')}`, async () => {
+    it(`--debug hides secrets: ${words.slice(0, 2).join(' ')}`, async () => {
       const { stderr } = await svc3(words, input)
       assert.match(stderr, /> (?:GET|POST) /)
       assert.ok(!stderr.includes(canary), stderr)

@@ -20,7 +20,7 @@ const kept = (apiUrl = url, env: Host['env'] = { XDG_CACHE_HOME: folder }) =>
   keptRevision({ env, now: () => new Date(nowMs) } as Host, apiUrl)
 
 describe('the revision kept between commands', () => {
-  it('the revision kept between commands is the highest that was seen, for each service by itself', () => {
+  it('the revision kept between commands is the highest one of each service', () => {
     const first = kept()
     assert.equal(first.latest(), undefined)
     for (const revision of ['9', '10', '8', 'x', undefined]) first.saw(revision)
@@ -37,7 +37,7 @@ describe('the revision kept between commands', () => {
     assert.equal(kept().latest(), undefined)
   })
 
-  it('commands work without a kept revision where it cannot be written or read', () => {
+  it('commands work if the stored revision cannot be written or read', () => {
     const nowhere = kept(url, {})
     nowhere.saw('5')
     assert.equal(nowhere.latest(), '5')

@@ -32,7 +32,7 @@ const host = () => new URL(service.apiUrl).host
 const jwt = (claims: object): string => `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2ln`
 
 describe('user set-token', () => {
-  it('user set-token keeps a token from standard input, privately, with the time at which it runs out', async () => {
+  it('user set-token stores a token from standard input privately, with its expiry', async () => {
     const token = jwt({ exp: 1_800_000_000 })
     const { exitCode, stdout, stderr } = await run(['user', 'set-token', '-'], { env: there(), input: `${token}\n` })
     assert.deepEqual([exitCode, stderr], [0, ''])
@@ -57,7 +57,7 @@ describe('user set-token', () => {
     }
   })
 
-  it('user set-token leaves other contexts and unknown fields as they are, and drops the old login', async () => {
+  it('user set-token leaves other contexts and unknown fields as they are, and removes the old login', async () => {
     const other = { apiUrl: 'https://other.example', token: 'x', color: 'blue' }
     const old = { apiUrl: service.apiUrl, namespace: 'svc-ios', refreshToken: 'r', issuer: 'i', clientId: 'c' }
     store({ currentContext: 'other', contexts: { other, work: old }, theme: 'dark' })
@@ -79,7 +79,7 @@ describe('user set-token', () => {
 })
 
 describe('user get-token', () => {
-  it('user get-token fails with 3 when there is none, or it has run out and cannot be renewed', async () => {
+  it('user get-token exits 3 without a token, or with an expired one that cannot be renewed', async () => {
     const none = await run(['user', 'get-token'], { env: there() })
     assert.deepEqual([none.exitCode, none.stdout], [3, ''])
     assert.match(none.stderr, /Unauthorized: no token .*\nsvc3: Run svc3 login/)
@@ -141,7 +141,7 @@ describe('login and logout', () => {
     assert.match(stderr, /Identity provider http:\/\/id\.example does not use TLS/)
   })
 
-  it('logout works also when the provider is gone, and without a login', async () => {
+  it('logout also works if the provider does not answer, and without a login', async () => {
     assert.equal((await run(['user', 'logout'], { env: there() })).stdout, `Not logged in to ${service.apiUrl}\n`)
     const renewal = { refreshToken: 'planted-refresh', issuer: 'http://127.0.0.1:1', clientId: 'c' }
     store({

@@ -76,7 +76,7 @@ const withAuthority = async <T>({ cert }: TestPair, work: () => Promise<T>): Pro
 const assertSaidNothing = (): void => assert.deepEqual(received, [])
 
 describe('unknown server', () => {
-  it('a server that no authority vouches for is refused in a pipe, with its fingerprint and how to accept it', async () => {
+  it('a server with an untrusted certificate is refused in a pipe, with its fingerprint and how to accept it', async () => {
     const { exitCode, stdout, stderr } = await call(list)
     assert.deepEqual([exitCode, stdout], [1, ''])
     const [what, next] = stderr.split('\n')
@@ -88,7 +88,7 @@ describe('unknown server', () => {
   })
 
   for (const method of ['GET', 'POST', 'DELETE'] as const) {
-    it(`a server that no authority vouches for gets no ${method} either, nor what comes with it`, async () => {
+    it(`a server with an untrusted certificate gets no ${method} either, nor what comes with it`, async () => {
       const words = { GET: list, POST: ['namespace', 'create', 'svc-x'], DELETE: ['namespace', 'delete', 'svc-x'] }[
         method
       ]
@@ -99,7 +99,7 @@ describe('unknown server', () => {
     })
   }
 
-  it('a server that no authority vouches for is asked about on a terminal, once, and remembered privately', async () => {
+  it('a server with an untrusted certificate needs a confirmation on a terminal, once, which is stored privately', async () => {
     const asked = await call(list, typing('yes\n'))
     assert.equal(asked.exitCode, 0, asked.stderr)
     assert.ok(asked.stderr.includes(`\n  ${fingerprintOf(own)}\n`) && asked.stderr.includes(origin))
@@ -114,7 +114,7 @@ describe('unknown server', () => {
   })
 
   for (const answer of ['no\n', '\n', '', 'yesterday\n']) {
-    it(`a server that no authority vouches for is not accepted by the answer ${JSON.stringify(answer)}`, async () => {
+    it(`a server with an untrusted certificate is not accepted by the answer ${JSON.stringify(answer)}`, async () => {
       const { exitCode, stderr } = await call(list, typing(answer))
       assert.equal(exitCode, 1)
       assert.match(stderr, /did not accept the certificate of .*; nothing was sent/)
@@ -123,7 +123,7 @@ describe('unknown server', () => {
     })
   }
 
-  it('a server that no authority vouches for is accepted by SVC3_FINGERPRINT, however it is written', async () => {
+  it('a server with an untrusted certificate is accepted by SVC3_FINGERPRINT, however it is written', async () => {
     const fingerprint = fingerprintOf(own)
     for (const text of [fingerprint, fingerprint.toLowerCase(), ` ${fingerprint.replaceAll(':', '')}\n`]) {
       const { exitCode, stderr } = await call(list, { env: { SVC3_FINGERPRINT: text } })
@@ -133,7 +133,7 @@ describe('unknown server', () => {
     assert.equal((await call(list, { env: { SVC3_FINGERPRINT: fingerprintOf(other) } })).exitCode, 1)
   })
 
-  it('a server that no authority vouches for is accepted by config set --fingerprint, which keeps what else is in the file', async () => {
+  it('a server with an untrusted certificate is accepted by config set --fingerprint, which keeps the rest of the file', async () => {
     fs.mkdirSync(path.dirname(configFile()))
     const before = {
       theme: 'dark',
@@ -178,7 +178,7 @@ describe('pinned server', () => {
     assert.deepEqual([exitCode, stderr], [0, ''])
   })
 
-  it('a pinned server has to have the pinned key, also where an authority vouches for another, until the pin is removed', async () => {
+  it('a pinned server has to have the pinned key, even if another has a trusted certificate, until the pin is removed', async () => {
     await call(list, typing('yes\n'))
     serve(signed)
     received = []
@@ -200,7 +200,7 @@ describe('pinned server', () => {
     assertSaidNothing()
   })
 
-  it('a pinned server with another key is refused loudly, also on a terminal, and hears nothing', async () => {
+  it('a pinned server with another key is refused loudly, also on a terminal, and nothing is sent to it', async () => {
     await call(list, typing('yes\n'))
     serve(other)
     received = []
@@ -220,7 +220,7 @@ describe('pinned server', () => {
 describe('server of an authority', () => {
   const setCa = (file: string) => call(['config', 'set', '--api-url', origin, '--ca', file])
 
-  it('a server of an authority needs no pin where the authority is known', async () => {
+  it('a server with a certificate of a trusted CA needs no pin', async () => {
     serve(signed)
     const file = path.join(home, 'ca.pem')
     fs.writeFileSync(file, authority.cert)
@@ -230,7 +230,7 @@ describe('server of an authority', () => {
     assert.equal(config().pins, undefined)
   })
 
-  it('a server of another authority is refused, even where it was pinned', async () => {
+  it('a server of another CA is refused, even if it was pinned', async () => {
     const file = path.join(home, 'ca.pem')
     fs.writeFileSync(file, authority.cert)
     await call(list, typing('yes\n'))
@@ -256,7 +256,7 @@ describe('server of an authority', () => {
     assertSaidNothing()
   })
 
-  it("an authority's file that is missing or no certificate is refused with the reason", async () => {
+  it('a CA file that is missing or has no certificate is refused with the reason', async () => {
     assert.match((await setCa('missing.pem')).stderr, /Cannot read .*missing\.pem \(ENOENT\)/)
     fs.writeFileSync(path.join(home, 'odd'), 'x')
     assert.match((await setCa(path.join(home, 'odd'))).stderr, /contains no PEM certificate/)
@@ -284,7 +284,7 @@ describe('server without TLS', () => {
     assert.deepEqual([exitCode, stderr], [0, note])
   })
 
-  it('a server without TLS is not mentioned on loopback, without a token, or where only the answer is wanted', async () => {
+  it('a server without TLS is not mentioned on loopback, without a token, or with --quiet, JSON or YAML', async () => {
     assert.equal((await listAt('127.0.0.1')).stderr, '')
     assert.equal((await listAt('localhost')).stderr, '')
     assert.equal((await listAt('0.0.0.0', [], { SVC3_TOKEN: undefined })).stderr, '')

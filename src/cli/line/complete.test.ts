@@ -108,7 +108,7 @@ describe('completion', () => {
       assert.deepEqual(found.at(-1)?.startsWith(':') && found.filter((word) => word !== ':'), wanted)
     })
 
-  it('completion offers options where nothing else can come', async () => {
+  it('completion offers options if nothing else fits', async () => {
     assert.deepEqual((await complete('config set ')).slice(0, 2), ['--api-url', '--namespace'])
   })
 
@@ -119,14 +119,14 @@ describe('completion', () => {
     assert.match(service.requests.at(-1)?.path ?? '', /namespaces\/svc-work\/vms/)
   })
 
-  it('completion never offers what could play with a terminal or a shell', async () => {
+  it('completion never offers names that could control a terminal or a shell', async () => {
     serve(service, {
       'GET vms': () => ({ items: [vmOf({ name: 'a b' }), vmOf({ name: '\x1b[2J' }), vmOf({ name: 'ok' })] }),
     })
     assert.deepEqual(await complete('vm list '), ['ok', ':'])
   })
 
-  it('completion is silent and quick when the service is not there, does not answer, or refuses', async () => {
+  it('completion is silent and quick when the service is down, does not answer, or refuses', async () => {
     service.override = () => undefined
     patience.end()
     assert.deepEqual(await complete('vm list '), [':'])

@@ -23,7 +23,7 @@ function start(rows: number, columns = plain, how = rendering) {
 }
 
 describe('live table', () => {
-  it('a live table draws over what it drew, and leaves the last state', async () => {
+  it('a live table redraws in place, and leaves the last state', async () => {
     const { table, text } = start(24)
     table.show(['a', 'b'])
     await eventually(() => assert.equal(text(), 'NAME\na\nb\n'))
@@ -59,7 +59,7 @@ describe('live table', () => {
     }
   })
 
-  it('a live table whose drawing failed says so with the next change', async () => {
+  it('a live table whose redraw failed throws at the next change', async () => {
     let calls = 0
     const broken = { header: 'NAME', cell: (): string => assert.fail(`broken ${calls++}`) }
     const { table } = start(24, [broken])

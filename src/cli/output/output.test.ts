@@ -13,7 +13,7 @@ const columns: OutputColumn<{ name: string; at?: string; size?: number }>[] = [
 const items = [{ name: 'é-long-name', at: '2026-11-15T11:59:30Z', size: 3 }, { name: 'b' }]
 
 describe('tables', () => {
-  it('tables align by characters on a terminal, and mark what is missing', async () => {
+  it('tables align by characters on a terminal, and mark missing values', async () => {
     const text = await render(items, columns, { format: 'wide', isTerminal: true, color: false, now })
     assert.equal(text, 'NAME          AGE        SIZE\né-long-name   just now   3\nb             -          -\n')
   })

@@ -111,7 +111,7 @@ describe('progress on a terminal', () => {
     assert.deepEqual(screen(written), [])
   })
 
-  it('progress on a terminal lets no control character of a name or a step through', () => {
+  it('progress on a terminal escapes control characters of names and steps', () => {
     startProgress(contextOf(true), 'vm').show({ text: '\x1b[2Jgone\nand' })
     assert.match(written, /\\u001b\[2Jgone\\nand/)
   })
@@ -150,7 +150,7 @@ describe('progress in a log', () => {
 })
 
 describe('no progress', () => {
-  it('progress writes nothing where only the answer is wanted', () => {
+  it('progress writes nothing with --quiet, JSON or YAML', () => {
     const progress = startProgress(contextOf(true, false), 'vm demo')
     progress.show({ text: 'copies', percent: 1 })
     progress.end()
@@ -181,7 +181,7 @@ describe('transfer rate', () => {
     assert.equal(transferText({ bytes: 0, totalBytes: gibi, startBytes: 0, seconds: 5 }).text, '0 B of 1 GiB, 0 B/s')
   })
 
-  it('a transfer notices that it became slower, and that it began anew', () => {
+  it('the rate of a transfer follows a slowdown and a restart', () => {
     const rate = startRate(0)
     for (let second = 1; second <= 30; second++)
       rate({ done: second * 2 ** 20 * 100, total: 100 * gibi }, second * 1_000)

@@ -37,7 +37,7 @@ const esc = '\x1b'
 const withoutColors = (text: string): string => text.replaceAll(new RegExp(`${esc}\\[\\d+m`, 'g'), '')
 
 describe('table', () => {
-  it('a table is as wide as it has to be where there is room', async () => {
+  it('a table is as wide as necessary if there is room', async () => {
     assert.equal(
       await render([item], columns, how(80)),
       'NAME                DESCRIPTION                      SIZE   STATE\nmacos-sonoma-14.5   Xcode 15.4 with all simulators   90G    Ready\n',
@@ -66,7 +66,7 @@ describe('table', () => {
     await fc.assert(property, { numRuns: 300 })
   })
 
-  it('a table colours the header, and states that are good, in progress or bad', async () => {
+  it('a table colors the header, and states that are good, in progress or bad', async () => {
     const states = ['Running', 'Pending', 'Failed', 'Updating 40 %', 'odd']
     const text = await render(
       states.map((state) => ({ ...item, state })),
@@ -81,7 +81,7 @@ describe('table', () => {
     )
   })
 
-  it('a table in a pipe is exact, uncut and without colours', async () => {
+  it('a table in a pipe is exact, uncut and without colors', async () => {
     const text = await render([item], columns, { ...how(20, true), isTerminal: false })
     assert.equal(text.split('\n')[1], 'macos-sonoma-14.5\tXcode 15.4 with all simulators\t96636764160\tReady')
   })
@@ -113,7 +113,7 @@ describe('vm list', () => {
     assert.ok(widthOf((await at(150, 'wide'))[1] ?? '') <= 150)
   })
 
-  it('vm list leaves columns out where it is narrow, the name and the status last', async () => {
+  it('vm list hides columns on a narrow terminal, the name and the status last', async () => {
     const headers = async (width: number) => (await at(width))[0]?.trim().split(/\s+/).join(' ')
     assert.equal(await headers(80), 'NAME IP SSH VNC SCREENSHARE STATUS POWER')
     assert.equal(await headers(60), 'NAME IP STATUS POWER')
@@ -132,7 +132,7 @@ describe('columns where there is room', () => {
     return text.split('\n')[0]?.trim().split(/\s+/).slice(5).join(' ')
   }
 
-  it('vm list on a terminal shows the power state beside the status, and more where nothing is cut for it', async () => {
+  it('vm list on a terminal shows the power state beside the status, and more columns if they fit', async () => {
     assert.equal(await headers(64), 'STATUS POWER')
     assert.equal(await headers(80), 'STATUS POWER IMAGE NODE')
     assert.equal(await headers(120), 'STATUS POWER IMAGE NODE AGE')

@@ -33,7 +33,7 @@ it('-o yaml is plain to read, and quotes what some readers take for something el
   assert.equal(await toYaml([]), '[]\n')
 })
 
-it('-o yaml is read back as it was, by the rules of YAML 1.2 and of 1.1', async () => {
+it('-o yaml is read back unchanged by YAML 1.2 and 1.1', async () => {
   const text = fc.oneof(
     fc.string(),
     fc.string({ unit: 'binary' }),

@@ -135,7 +135,7 @@ describe('svc3/client', () => {
     assert.deepEqual([server.seen.length, server.seen[0]?.key], [1, 'mine'])
   })
 
-  it('svc3/client ends a call with the reason of its signal, and tells when nobody answers', async () => {
+  it('svc3/client ends a call with the reason of its signal, and reports a server that does not answer', async () => {
     let url: string
     {
       await using server = await serve(() => undefined)
@@ -207,7 +207,7 @@ describe('svc3/client', () => {
     await closed
   })
 
-  it('svc3/client streams bytes as they come, and passes a fetch of its own everything', async () => {
+  it('svc3/client streams bytes as they arrive, and passes everything to a custom fetch', async () => {
     await using server = await serve((response) => void response.write('one\n', () => response.end('two\n')))
     const asked: string[] = []
     const fetching: typeof fetch = (input, init) => {
@@ -222,7 +222,7 @@ describe('svc3/client', () => {
     assert.deepEqual(asked, [`GET ${server.url}/api/v1/namespaces/svc-default/vms/demo/logs?tail=2`])
   })
 
-  it('svc3/client follows logs across a lost connection, and ends with the refusal when the VM is gone', async () => {
+  it('svc3/client follows logs across a lost connection, and throws when the VM was deleted', async () => {
     await using server = await serve(
       (response) => void response.write('one\n', () => setTimeout(() => response.destroy(), 20)),
       (response) => void response.end('two\n'),
