@@ -1,4 +1,4 @@
-// The rows and the tables of docs/spec.md R50 agree, line by line, in both directions.
+// The rows of the mapping are those of docs/spec.md R50.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
@@ -77,12 +77,12 @@ describe('legacy mapping', () => {
         )
   })
 
-  it('the 2.4.x mapping has values of the operation table as replacements', () => {
+  it('the 2.4.x mapping has operations as replacements', () => {
     for (const { operations } of legacyRows)
       for (const each of operations) assert.ok(allOperations.includes(each as never), each.id)
   })
 
-  it('the 2.4.x mapping says of every row what to do', () => {
+  it('the 2.4.x mapping advises what to do for every row', () => {
     for (const row of legacyRows) {
       assert.ok(row.advice.length > 10)
       if (row.fate === 'replaced') assert.ok(row.operations.length > 0)
@@ -108,24 +108,24 @@ describe('finding a legacy call', () => {
     assert.equal(pathOf('POST', '/users/groups/$ungrouped'), 'POST /users/groups/$ungrouped')
   })
 
-  it('finding a legacy call tells methods apart', () => {
+  it('finding a legacy call distinguishes methods', () => {
     assert.equal(pathOf('DELETE', '/resources/node/tag/ios'), 'DELETE /resources/node/tag/{tag}')
     assert.equal(pathOf('POST', '/resources/node/tag/ios'), 'POST /resources/node/tag/{tag}')
     assert.equal(pathOf('PUT', '/resources/vm/deploy'), undefined)
   })
 
-  it('finding a legacy call takes parts that are not known', () => {
+  it('finding a legacy call accepts unknown parts', () => {
     assert.equal(callsAt(`/resources/vm/exec/${unknownPart}`).length, 5)
     assert.equal(callTo('POST', `/resources/vm/exec/${unknownPart}`)?.row.operations[0]?.id, 'execVm')
     assert.equal(pathOf('GET', `/resources/vm/status/${unknownPart}`), 'GET /resources/vm/status/{vm}')
   })
 
-  it('finding a legacy call does not find what is not there', () => {
+  it('finding a legacy call ignores other paths', () => {
     for (const place of ['/resources/vm', '/resources/vm/list.txt', '/api/v1/token', '/', '/resources/vm/list/a/b'])
       assert.equal(callTo('GET', place), undefined, place)
   })
 
-  it('finding a legacy call knows a query and a trailing slash', () => {
+  it('finding a legacy call handles a query and a trailing slash', () => {
     assert.equal(callTo('GET', '/version/?all=true')?.row.anchor, 'get-health-check')
     assert.equal(pathOf('POST', '/logs/query?limit=5'), 'POST /logs/query')
   })

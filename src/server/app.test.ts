@@ -1,4 +1,4 @@
-// What holds for every request: sloppy clients, limits, request ids, slow and hostile connections, probes, logs.
+// Behaviour of all requests: lenient parsing, limits, request ids, slow and hostile connections, probes, logs.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import net from 'node:net'
@@ -65,7 +65,7 @@ describe('sloppy clients', () => {
     assert.equal(removal.json().kind, 'Status')
   })
 
-  it('sloppy clients: but not bytes that are no UTF-8, nor half a character: nothing is silently changed', async () => {
+  it('sloppy clients may not send bytes that are not UTF-8, or half a character', async () => {
     const send = (payload: Buffer | string) =>
       service.app.inject({
         method: 'POST',
@@ -85,7 +85,7 @@ describe('sloppy clients', () => {
     assert.equal(service.services.secrets.open(entry.key, entry.value), 'p\u{1f511} \\udfff')
   })
 
-  it('sloppy clients may put slashes before and behind a path, and nothing else', async () => {
+  it('sloppy clients may put slashes before and after a path, and nothing else', async () => {
     const headers = { authorization: authorization() }
     const status = async (url: string, method: 'GET' | 'POST' = 'GET') =>
       (await service.app.inject({ method, url, headers })).statusCode
@@ -138,7 +138,7 @@ describe('limits', () => {
   })
 
   it('limits: too many requests of one token: 429 with Retry-After, while another token is served', async () => {
-    // One in a minute: none more comes free while these are asked.
+    // One per minute, so that no further request is allowed during the test.
     await using limited = await startService({ settings: { limits: { requestsPerMinute: 1 } } })
     const answers = await Promise.all(Array.from({ length: 20 }, () => limited.call('GET', path)))
     const refused = answers.filter(({ status }) => status === 429)
@@ -183,7 +183,7 @@ describe('limits', () => {
     assert.match(await raw(Number(port), 'hello\r\n\r\n'), /^HTTP\/1\.1 400 .*"kind":"Status"/s)
   })
 
-  it('limits: an answer in place of an upgrade arrives whole, and its connection ends though the client keeps it', async () => {
+  it('limits: a refused upgrade gets its whole answer, and the server closes the connection', async () => {
     const { port } = new URL(await service.listen())
     const accepted = once(service.app.server, 'connection')
     const client = net.connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true })
@@ -197,7 +197,7 @@ describe('limits', () => {
     await eventually(() => assert.ok(connection.destroyed), 10_000).finally(() => client.destroy())
   })
 
-  it('limits: clients that send slowly are let go with a 408, while others are served', async () => {
+  it('limits: clients that send too slowly get a 408, while others are served', async () => {
     await using hurried = await startService({ settings: { limits: { headersSeconds: 1, requestSeconds: 2 } } })
     const { port } = new URL(await hurried.listen())
     const slow = Array.from({ length: 20 }, () => raw(Number(port), 'GET /healthz HTTP/1.1\r\nX-Slow: '))
@@ -210,7 +210,7 @@ describe('limits', () => {
     for (const reply of await Promise.all([...slow, slower])) assert.match(reply, /^HTTP\/1\.1 408 .*"kind":"Status"/s)
   })
 
-  it('limits: a flood of bad tokens does not shut a good one out that was not seen before', async () => {
+  it('limits: a flood of bad tokens does not block a valid token on first use', async () => {
     await using limited = await startService({ settings: { limits: { anonymousPerMinute: 1 } } })
     for (let index = 0; index < 5; index++) await limited.call('GET', path, { token: `junk${index}` })
     assert.equal((await limited.call('GET', path, { token: 'junk' })).status, 429)
@@ -234,7 +234,7 @@ describe('limits', () => {
 })
 
 describe('behind a proxy', () => {
-  it('behind a proxy that is trusted, callers are told apart by what it says; others are not believed', async () => {
+  it('behind a trusted proxy, callers are identified by its header; headers of others are ignored', async () => {
     const limits = { anonymousPerMinute: 1 }
     const ask = async (to: TestService, from: string): Promise<number> =>
       (await to.call('GET', '/api/v1/cluster-info', { token: null, headers: { 'x-forwarded-for': from } })).status
@@ -259,7 +259,7 @@ describe('every answer', () => {
     assert.notEqual(odd.body.requestId, 'a b<c>')
   })
 
-  it('every answer is a Status with advice where there is no such operation or method', async () => {
+  it('every answer to an unknown path or method is a Status with a hint', async () => {
     const missing = await service.call('GET', '/api/v1/nothing')
     assert.equal(missing.status, 404)
     assert.match(missing.body.message, /not found/)
@@ -269,7 +269,7 @@ describe('every answer', () => {
     assert.equal(method.headers.allow, 'GET')
   })
 
-  it('every answer: to a fault of ours tells the caller nothing and the log everything', async () => {
+  it('every answer to an internal error hides the cause, which is in the log', async () => {
     const { collections } = service.services
     Object.defineProperty(collections.registryCredentials, 'at', {
       value: () => {
@@ -287,7 +287,7 @@ describe('every answer', () => {
 })
 
 describe('probes', () => {
-  it('probes say whether it is ready', async () => {
+  it('probes report readiness', async () => {
     assert.deepEqual((await service.call('GET', '/readyz', { token: null })).body, { status: 'ok', message: 'ready' })
     service.stop()
     const stopping = await service.call('GET', '/readyz', { token: null })
@@ -307,7 +307,7 @@ describe('probes', () => {
     assert.match(text, /svc3_http_denied_total\{route="[^"]+",status="401"\} 1/)
   })
 
-  it('metrics of a namespace are shown to its people and to administrators alone', async () => {
+  it('metrics of a namespace are shown only to its developers and to administrators', async () => {
     const { services } = service
     services.metrics.observe({ ...services, isLeading: () => true })
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
@@ -329,7 +329,7 @@ describe('probes', () => {
     assert.deepEqual(await told(devToken), ['svc-default', 'svc-ios'])
   })
 
-  it('probes: the document and its page are open to all, and the page takes nothing from elsewhere', async () => {
+  it('probes: the API document and its page are public, and the page loads nothing from other hosts', async () => {
     const document = await service.call('GET', '/api/v1/openapi.json', { token: null })
     assert.equal(document.body.openapi, '3.1.0')
     const page = await service.call('GET', '/api/v1/swagger', { token: null })

@@ -1,4 +1,4 @@
-// The scan on labelled files: test/fixtures/legacy-scan has programs, one a folder, each with the findings in calls.tsv.
+// The scan of labelled files: each folder of test/fixtures/legacy-scan is a program with its expected findings in calls.tsv.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
@@ -44,7 +44,7 @@ describe('legacy scan', () => {
       assert.deepEqual(await rowsOf(program), labels)
     })
 
-  it('the legacy scan is certain of a path that only 2.4.x has, and of others at the same address', async () => {
+  it('the legacy scan is certain of paths that only 2.4.x has, and of other paths at the same address', async () => {
     const text = 'BASE=$1\ncurl -X POST "$BASE/token" -d @x\ncurl "$BASE"/resources/vm/list\ncurl "$OTHER/users"\n'
     assert.deepEqual(await rowsIn('a.sh', text), [
       'a.sh\t2\tPOST /token\tcertain',
@@ -52,7 +52,7 @@ describe('legacy scan', () => {
     ])
   })
 
-  it('the legacy scan says that a method is likely which is not in sight', async () => {
+  it('the legacy scan rates an inferred method as likely', async () => {
     const text = 'call(BASE + "/resources/node/sandbox")\n\nx = ["/resources/vm/deploy"]\n'
     assert.deepEqual(await rowsIn('a.py', text), [
       'a.py\t1\tPOST /resources/node/sandbox\tlikely',
@@ -60,7 +60,7 @@ describe('legacy scan', () => {
     ])
   })
 
-  it('the legacy scan takes a path that others have as possible only in a file that names the product', async () => {
+  it('the legacy scan rates a shared path as possible only in a file that mentions the product', async () => {
     const call = (about: string): string => `# ${about}\nrequests.delete(f"{base}/users/{mail}")\n`
     assert.deepEqual(await rowsIn('a.py', call('Orka users')), ['a.py\t2\tDELETE /users/{email}\tpossible'])
     assert.deepEqual(await rowsIn('a.py', call('users of the shop')), [])
@@ -79,7 +79,7 @@ describe('legacy scan', () => {
 })
 
 describe('legacy scan of logs', () => {
-  it('the legacy scan of a log counts every call, however the bytes come, in memory that does not grow', async (test) => {
+  it('the legacy scan of a log counts every call with any chunking, in constant memory', async (test) => {
     const { block, calls, lines } = legacyLog(2 ** 21)
     async function* bytes(): AsyncGenerator<Uint8Array> {
       for (let round = 0; round < 16; round++)
@@ -101,13 +101,13 @@ describe('legacy scan of logs', () => {
     assert.ok(grownMb < 150, `${grownMb} MB`)
   })
 
-  it('the legacy scan of a log knows on which line a call stands first', async () => {
+  it('the legacy scan of a log reports the first line of a call', async () => {
     const text = `${'x\n'.repeat(5_000)}1.1.1.1 - - [x] "GET /resources/vm/list HTTP/1.1" 200 1\n`
     const [finding] = await logFindings('x.log', bytesOf(text, 777))
     assert.deepEqual([finding?.line, finding?.text], [5_001, 'GET /resources/vm/list'])
   })
 
-  it('the legacy scan of a log takes generic paths only beside calls that are surely legacy, or with a base address', async () => {
+  it('the legacy scan of a log counts shared paths only with certain calls in the log, or with a base address', async () => {
     const text = '1.1.1.1 - - [x] "GET /orka/users HTTP/1.1" 200 1\n1.1.1.1 - - [x] "GET /users HTTP/1.1" 200 1\n'
     assert.deepEqual(await logFindings('x.log', bytesOf(text)), [])
     const found = await logFindings('x.log', bytesOf(text), { baseUrl: 'http://host/orka' })
@@ -118,7 +118,7 @@ describe('legacy scan of logs', () => {
     assert.equal((await logFindings('x.log', bytesOf(`${text}"GET /resources/ports HTTP/1.1"\n`))).length, 2)
   })
 
-  it('the legacy scan of a log lives through text that is no log', async () => {
+  it('the legacy scan of a log survives text that is not a log', async () => {
     const noise = Buffer.from(Array.from({ length: 100_000 }, (_, index) => (index * 7_919) % 256))
     async function* bytes(): AsyncGenerator<Uint8Array> {
       yield noise

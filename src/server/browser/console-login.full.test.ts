@@ -1,4 +1,4 @@
-// Logging in to the console at an identity provider: the built-in one, as a browser meets it, and what goes wrong.
+// Logins to the console through an identity provider, the built-in and an external one, and their failures.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, it } from 'node:test'
@@ -29,7 +29,7 @@ let service: TestService
 let browser: Browser
 
 async function start(pathPrefix = ''): Promise<void> {
-  // What oidc-provider signs goes by the clock of the system; what is kept of it, and our sessions, by this one.
+  // oidc-provider signs by the system's clock; sessions and stored state use this one.
   const clock = { now: () => new Date(Date.now() + skewMs) }
   const collections = await openCollections(openMemory())
   logins = collections.logins
@@ -72,7 +72,7 @@ const follow = async (answer: Answer): Promise<Answer> => {
   return browser.call('GET', pathname + search, { headers: html })
 }
 
-/** Up to the form, and what is sent back after it; the browser is then on its way to the callback. */
+/** Logs in up to the redirect to the callback. */
 async function passProvider(begin: string, given = password): Promise<Answer> {
   const form = await follow(await follow(await browser.call('GET', begin, { headers: html })))
   const [, action = ''] = /<form[^>]*action="([^"]+)"/.exec(form.text) ?? []
@@ -94,7 +94,7 @@ describe('a login at the built-in provider', () => {
     await service[Symbol.asyncDispose]()
   })
 
-  it('a login at the built-in provider ends on the page where it began, with a session and nothing in an address', async () => {
+  it('a login at the built-in provider returns to the first page, with a session and no secret in the address', async () => {
     await start()
     assert.deepEqual((await session()).login, { provider: true, builtIn: true })
     const back = await passProvider('/console/login?to=vms%2Fsvc-default%2Fdemo%3Ftab%3Dlog')
@@ -106,13 +106,13 @@ describe('a login at the built-in provider', () => {
     const { user, renewable } = await session()
     assert.deepEqual([user, renewable], [{ kind: 'user', name: 'ada@example.com', admin: true }, true])
     assert.equal((await browser.call('GET', '/api/v1/namespaces')).status, 200)
-    // The code is used up.
+    // A code is valid once.
     browser.cookies.delete('svc3_console_1')
     assert.deepEqual((await follow(back)).headers.location, '/console/')
     assert.equal((await session()).user, null)
   })
 
-  it('a login at the built-in provider is renewed without a word, from whichever tab, and once', async () => {
+  it('a login at the built-in provider is renewed silently by any tab, and once', async () => {
     await start()
     await follow(await passProvider('/console/login'))
     const before = Date.parse((await session()).expiresAt)
@@ -122,17 +122,17 @@ describe('a login at the built-in provider', () => {
       assert.equal(user.name, 'ada@example.com')
       assert.ok(Date.parse(expiresAt) >= before + 50 * 60_000)
     }
-    // Also after a night, when it has run out.
+    // Also after it expired in the night.
     skewMs += 9 * 3_600_000
     assert.equal((await browser.call('GET', '/api/v1/namespaces')).status, 401)
     assert.equal((await session()).user.name, 'ada@example.com')
     assert.equal((await browser.call('GET', '/api/v1/namespaces')).status, 200)
-    // And not for ever.
+    // Renewal has a limit.
     skewMs += 8 * 24 * 3_600_000
     assert.equal((await session()).user, null)
   })
 
-  it('a login at the built-in provider ends with the user, also when it is to be renewed', async () => {
+  it('a login at the built-in provider ends when the user is deleted, also at a renewal', async () => {
     await start()
     await follow(await passProvider('/console/login'))
     await users.remove('ada@example.com')
@@ -140,7 +140,7 @@ describe('a login at the built-in provider', () => {
     assert.equal((await session()).user, null)
   })
 
-  it('a login at the built-in provider takes up what has changed about the user', async () => {
+  it('a renewed login has the present attributes of the user', async () => {
     await start()
     await follow(await passProvider('/console/login'))
     const [entry] = service.services.collections.browserSessions.list()
@@ -153,7 +153,7 @@ describe('a login at the built-in provider', () => {
       return { user: { kind: 'user', name: 'ada@example.com', admin: false }, refreshToken: 'next' }
     })
     assert.equal((renewed?.principal as { admin?: boolean } | undefined)?.admin, false)
-    // A provider that is down does not end a login that still holds.
+    // A valid login continues while the provider is down.
     skewMs += 57 * 60_000
     await assert.rejects(
       browserSessions.renewed(id, async () => {
@@ -162,13 +162,13 @@ describe('a login at the built-in provider', () => {
       /down/,
     )
     assert.ok(browserSessions.find(id))
-    // One that says no does, and so does one that names somebody else.
+    // A refusal ends it, and so does another user in the answer.
     const other = { user: { kind: 'user', name: 'eve@example.com', admin: true }, refreshToken: 'x' } as const
     assert.equal(await browserSessions.renewed(id, async () => other), undefined)
     assert.equal(service.services.collections.browserSessions.list().length, 0)
   })
 
-  it('a login at the built-in provider is handed back when the browser logs out', async () => {
+  it('logging out revokes the refresh token at the built-in provider', async () => {
     await start()
     await follow(await passProvider('/console/login'))
     const kept = () => logins.list().filter(({ value }) => value.model === 'RefreshToken').length
@@ -185,7 +185,7 @@ describe('a login at the built-in provider', () => {
     'another code': (back) => back.href.replace(/code=[^&]+/, 'code=another'),
     'a refusal': (back) => `${back.href.replace(/code=[^&]+/, '')}&error=access_denied&error_description=<b>x`,
   }
-  it('a login at the built-in provider that comes back otherwise than it went is none, and says so once', async () => {
+  it('a login with another state is refused, with a message that is shown once', async () => {
     await start()
     for (const [name, change] of Object.entries(wrong)) {
       const back = locationOf(await passProvider('/console/login'))
@@ -198,14 +198,14 @@ describe('a login at the built-in provider', () => {
       assert.doesNotMatch(problem, /<b>/)
       assert.equal((await session()).problem, undefined)
     }
-    // In a browser that did not begin it.
+    // In another browser.
     const { pathname, search } = locationOf(await passProvider('/console/login'))
     browser = openBrowser(service, own)
     await browser.call('GET', pathname + search, { headers: html })
     assert.match((await session()).problem, /another browser/)
   })
 
-  it('a login at the built-in provider begins at the address that the provider sends back to', async () => {
+  it('a login at the built-in provider starts at the address of the callback', async () => {
     await start()
     const elsewhere = openBrowser(service, 'http://localhost:1')
     const answer = await elsewhere.call('GET', '/console/login?to=images', { headers: html })
@@ -226,7 +226,7 @@ describe('a login at the built-in provider', () => {
 })
 
 describe('a login at an organisation’s own provider', () => {
-  it('a login at an organisation’s own provider makes a session of who it names, which is renewed there and ends when it is down for too long', async () => {
+  it('a login at an organisation’s own provider makes a session, which is renewed there and ends when the provider is down for too long', async () => {
     await using provider = await startForeignProvider()
     const { issuer, clientId } = provider
     skewMs = 0
@@ -252,7 +252,7 @@ describe('a login at an organisation’s own provider', () => {
     const first = await session()
     assert.deepEqual(first.user, { kind: 'user', name: 'ada@corp.example', admin: true })
     assert.deepEqual([first.renewable, first.login], [true, { provider: true, builtIn: false }])
-    // What has changed there is taken up.
+    // The renewed session has the changes.
     provider.groupsOf.set('ada', [])
     skewMs += 58 * 60_000
     assert.equal((await session()).user.admin, false)
@@ -276,8 +276,8 @@ describe('a login at an organisation’s own provider', () => {
   })
 })
 
-describe('where a login ends', () => {
-  it('where a login ends is a page of the console, whatever a link says', () => {
+describe('the page after a login', () => {
+  it('a login always ends on a page of the console', () => {
     assert.equal(pathInConsole('vms/svc-default/demo?x=1'), 'vms/svc-default/demo?x=1')
     for (const to of [
       '//evil.example',

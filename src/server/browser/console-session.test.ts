@@ -1,4 +1,4 @@
-// A browser that is logged in: its cookie stands for its caller in every operation, and only on our own page.
+// Sessions of browsers: the cookie authenticates the caller in every operation, and only from the console's own pages.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { type Browser, logIn, openBrowser, ownOrigin } from '../../../test/support/processes/browser.ts'
@@ -20,7 +20,7 @@ const namespaces = '/api/v1/namespaces'
 const hour = 3_600_000
 
 describe('a session', () => {
-  it('a session begins with a token, which is kept nowhere, and serves the API in its place', async () => {
+  it('a session begins with a token, which is not stored, and authenticates API requests', async () => {
     const before = await browser.call('GET', session)
     assert.deepEqual(before.body, {
       user: null,
@@ -42,7 +42,7 @@ describe('a session', () => {
     assert.ok(service.logLines.every((line) => !line.includes(service.adminToken)))
   })
 
-  it('a session is for https alone where the service is', async () => {
+  it('a session needs https if the service has it', async () => {
     service.apiUrl = 'https://svc3.example.com'
     const secure = openBrowser(service, 'https://svc3.example.com')
     const { headers, status } = await secure.call('POST', session, { body: { token: service.devToken } })
@@ -51,7 +51,7 @@ describe('a session', () => {
     assert.equal((await secure.call('GET', session)).body.user.name, 'dev@example.com')
   })
 
-  it('a session does not begin with what is no token of a person', async () => {
+  it('a session does not begin with an invalid token or one of a machine', async () => {
     const agent = await service.tokenFor({ kind: 'agent', name: 'x', uid: 'x' })
     for (const token of ['nonsense', `${service.adminToken}x`, agent]) {
       const { status, body, headers } = await browser.call('POST', session, { body: { token } })
@@ -119,7 +119,7 @@ describe('a session', () => {
     assert.equal((await somebodyElse.call('GET', namespaces)).status, 200)
   })
 
-  it('a session of one caller is one of few: the oldest goes', async () => {
+  it('a caller has a limited number of sessions, and a new one ends the oldest', async () => {
     await logIn(browser, service.adminToken)
     service.clock.nowMs += 1_000
     for (let count = 0; count < 50; count++) await logIn(openBrowser(service), service.adminToken)
@@ -127,7 +127,7 @@ describe('a session', () => {
     assert.equal((await browser.call('GET', namespaces)).status, 401)
   })
 
-  it('a session is not one when its record was altered', async () => {
+  it('a session with an altered record is invalid', async () => {
     await logIn(browser, service.devToken)
     const { browserSessions } = service.services.collections
     const [entry] = browserSessions.list()
@@ -168,7 +168,7 @@ describe('a session', () => {
     assert.equal(viaCookie.status, 401, 'a session must not renew itself')
   })
 
-  it('a session and a ticket end when any server revokes the signing keys, and logging in anew works', async () => {
+  it('a session and a ticket end when any server revokes the signing keys, and another login works', async () => {
     const { collections, secrets, browserSessions } = service.services
     using otherServer = await loadSigningKeys(collections.signingKeys, secrets, service.clock)
     const ada = { kind: 'user', name: 'ada@example.com', admin: true } as const
@@ -184,7 +184,7 @@ describe('a session', () => {
     assert.equal((await browser.call('GET', namespaces)).status, 200)
   })
 
-  it('a ticket is no session, and its record is no secret', async () => {
+  it('a ticket is not a session, and its record contains no secret', async () => {
     const { body } = await service.call('POST', '/console/ticket', { token: service.devToken })
     browser.cookies.set('svc3_console', body.ticket.padEnd(43, 'x'))
     assert.equal((await browser.call('GET', namespaces)).status, 401)
@@ -241,7 +241,7 @@ describe('a request from another site', () => {
     })
   }
 
-  it('a request from another site is refused without our header where it changes something, and taken without it where it does not', async () => {
+  it('a change needs the header of the console, a read does not', async () => {
     await logIn(browser, service.adminToken)
     const cookie = browser.cookieHeader()
     const plain = { cookie, host: new URL(ownOrigin).host }
@@ -251,7 +251,7 @@ describe('a request from another site', () => {
     assert.equal((await service.call('POST', session, { token: null, body: {}, headers: plain })).status, 403)
   })
 
-  it('a request from another site: with a token of its own is a program, and its cookie is nothing to us', async () => {
+  it('a request with a token is accepted from any site, and its cookie is ignored', async () => {
     await logIn(browser, service.adminToken)
     const authorization = `Bearer ${service.devToken}`
     const answer = await browser.call('POST', namespaces, { body: { name: 'svc-made' }, headers: { authorization } })

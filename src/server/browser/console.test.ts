@@ -1,4 +1,4 @@
-// The console as browsers get it: its files and headers, and what happens where it is not built.
+// The files and headers of the console.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -25,7 +25,7 @@ async function build(): Promise<void> {
 }
 
 describe('the console', () => {
-  it('the console is one page under every address below it, never kept, and safe from other sites', async () => {
+  it('the console is one page for all of its paths, not cached, with headers against other sites', async () => {
     service = await startService()
     await build()
     for (const url of [
@@ -50,7 +50,7 @@ describe('the console', () => {
     assert.deepEqual([(await get('/console')).status, (await get('/console')).headers.location], [308, '/console/'])
   })
 
-  it('the console hands out hashed files for ever, compressed where the browser can read it', async () => {
+  it('the console serves hashed files with unlimited caching, compressed if the browser accepts it', async () => {
     service = await startService()
     await build()
     const plain = await get('/console/assets/main-1a2b.js', { 'accept-encoding': 'gzip, br;q=0' })
@@ -69,7 +69,7 @@ describe('the console', () => {
     assert.deepEqual([icon.status, icon.headers['cache-control']], [200, 'no-cache'])
   })
 
-  it('the console hands out nothing else', async () => {
+  it('the console serves no other files', async () => {
     service = await startService()
     await build()
     await fs.writeFile(path.join(service.services.consoleFolder, '..', 'outside.txt'), 'no')
@@ -89,18 +89,18 @@ describe('the console', () => {
     assert.equal((await service.call('POST', '/console/vms')).status, 404)
   })
 
-  it('the console says how to build it where it is not built', async () => {
+  it('a console that is not built explains how to build it', async () => {
     service = await startService()
     const { status, text, headers } = await get('/console/vms')
     assert.equal(status, 503)
     assert.match(text, /npm run build/)
     assert.match(String(headers['content-security-policy']), /default-src 'none'/)
-    // The next request finds it, without a restart.
+    // No restart is needed.
     await build()
     assert.equal((await get('/console/vms')).status, 200)
   })
 
-  it('the console is where browsers get from the address of the service, and programs do not', async () => {
+  it('browsers are redirected from / to the console, programs are not', async () => {
     service = await startService()
     const browser = await get('/')
     assert.deepEqual([browser.status, browser.headers.location], [302, '/console/'])
@@ -108,7 +108,7 @@ describe('the console', () => {
     assert.deepEqual([program.status, program.body.reason], [404, 'NotFound'])
   })
 
-  it('the console works under a prefix, whether the proxy takes it off or leaves it', async () => {
+  it('the console works under a prefix, whether the proxy removes it or not', async () => {
     service = await startService({ settings: { console: { pathPrefix: '/tools/svc3' } } })
     await build()
     for (const prefix of ['', '/tools/svc3']) {
@@ -119,7 +119,7 @@ describe('the console', () => {
     assert.equal((await get('/tools/svc3x/console/')).status, 404)
   })
 
-  it('the console can be switched off', async () => {
+  it('the console can be disabled', async () => {
     service = await startService({ settings: { console: { enabled: false } } })
     for (const url of ['/console/', '/console/session', '/']) assert.equal((await get(url)).status, 404)
   })

@@ -1,4 +1,4 @@
-// Settings about the identity provider: the defaults, and what cannot be right is refused by name.
+// Settings of the identity provider: the defaults, and refusals that name the setting.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { parseSettings, SettingsError } from './settings.ts'
@@ -8,11 +8,11 @@ it('the settings are the same without a file and with an empty one', () => {
 })
 
 describe('auth settings', () => {
-  it('auth settings are those of the built-in provider when there are none', () => {
+  it('without auth settings, the built-in provider is used', () => {
     assert.deepEqual(parseSettings(undefined).auth, { emailClaim: 'email', groupsClaim: 'groups', adminGroups: [] })
   })
 
-  it('auth settings name a provider by https, or on this machine', () => {
+  it('auth settings accept a provider by https, or on this machine', () => {
     for (const issuer of ['https://id.example.com/realms/x', 'http://127.0.0.1:9000', 'http://localhost:9000'])
       assert.equal(parseSettings(JSON.stringify({ auth: { issuer, clientId: 'svc3' } })).auth.issuer, issuer)
   })

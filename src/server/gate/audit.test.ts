@@ -1,11 +1,11 @@
-// Events about one object: also those of its end, and none of another that has its name.
+// Events identify their object by uid, not only by name.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { startService } from '../../../test/support/rigs/service.ts'
 import { addImage, startNode, startScheduler } from '../../../test/support/stand-ins/node.ts'
 import type { Vm } from '../../api/vms/vms.ts'
 
-it('events about a VM have its uid, also that of its deletion, and a namesake has its own', async () => {
+it('all events about a VM, also its deletion, have its uid, and those of a later VM of the same name another one', async () => {
   await using service = await startService()
   await using _ = startScheduler(service)
   await addImage(service, 'intel', 'amd64')

@@ -51,7 +51,7 @@ describe('a change with a resourceVersion that is not current', () => {
       assert.deepEqual([answer.status, answer.body.reason], [409, 'Conflict'], answer.text)
     })
 
-  it('a change with a resourceVersion that is not current: changed nothing', async () => {
+  it('a change with a resourceVersion that is not current changes nothing', async () => {
     const { body: vm } = await service.call('GET', `${space}/vms/demo`)
     assert.deepEqual([vm.powerState, vm.operation, vm.expiresAt], ['running', undefined, undefined])
     assert.equal((await service.call('GET', `${space}/vmconfigs/ios`)).body.cpu, 3)
@@ -61,7 +61,7 @@ describe('a change with a resourceVersion that is not current', () => {
   })
 })
 
-it('a change with the current one is made, and of two at once exactly one', async () => {
+it('a change with the current resourceVersion is made, and of two concurrent changes exactly one', async () => {
   const image = (await service.call('GET', `${space}/images/intel`)).body
   const body = { description: 'seen', resourceVersion: image.resourceVersion }
   assert.equal((await service.call('POST', `${space}/images/intel/description`, { body })).body.description, 'seen')

@@ -1,4 +1,4 @@
-// Idempotency-Key: the first answer again, whatever happened in between.
+// Idempotency-Key: a repeated request gets the first answer, also after a crash.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { credentialsPath as path, startService, type TestService } from '../../../test/support/rigs/service.ts'
@@ -46,7 +46,7 @@ describe('Idempotency-Key', () => {
     assert.equal((await add('k4')).status, 201)
   })
 
-  it('Idempotency-Key keeps no large refusal: its repetition is judged again', async () => {
+  it('Idempotency-Key does not store a large refusal, so a repetition is judged again', async () => {
     const idempotency = new Idempotency(service.services)
     const asked = { key: 'large', fingerprint: 'f', stamp: 's' }
     const answered = (status: number) => idempotency.once(asked, async () => ({ status, body: 'x'.repeat(70_000) }))
@@ -56,7 +56,7 @@ describe('Idempotency-Key', () => {
     assert.equal((await answered(422)).status, 201)
   })
 
-  it('Idempotency-Key keeps little of a refusal of very many fields', async () => {
+  it('Idempotency-Key stores a short refusal for very many fields', async () => {
     const metadata = Object.fromEntries(Array.from({ length: 2_200 }, (_, index) => [`!${index}`, 'x']))
     const body = { name: 'wide', image: 'disk', metadata }
     const base = '/api/v1/namespaces/svc-default'
@@ -76,13 +76,13 @@ describe('Idempotency-Key', () => {
     assert.match(other.body.message, /used for another request/)
   })
 
-  it("is each caller's own", async () => {
+  it('Idempotency-Key is separate for each caller', async () => {
     await add('k6')
     const token = await service.tokenFor({ kind: 'user', name: 'second@example.com', admin: true })
     assert.equal((await add('k6', ghcr, token)).status, 409)
   })
 
-  it('Idempotency-Key and unfinished uploads of a service account are not those of one made again by its name', async () => {
+  it('Idempotency-Key and unfinished uploads do not pass to a later service account of the same name', async () => {
     const space = '/api/v1/namespaces/svc-default'
     const account = `${space}/serviceaccounts/robot`
     const made = async (): Promise<string> => {
@@ -119,7 +119,7 @@ describe('Idempotency-Key', () => {
     assert.deepEqual(again.body, first.body)
   })
 
-  it('Idempotency-Key recognises a replacement too, and does not take another body for it', async () => {
+  it('Idempotency-Key recognises a repeated replacement, and refuses another body', async () => {
     await service.call('POST', `${path}/add`, { body: ghcr })
     const { answers } = service.services.collections
     assert.equal((await add('k9', { ...ghcr, replace: true })).status, 200)
@@ -180,7 +180,7 @@ describe('Idempotency-Key', () => {
     assert.deepEqual(rotations, [1, 1, 2, 3, 4])
   })
 
-  it('Idempotency-Key means a new request after a day, whatever the record remembers', async () => {
+  it('Idempotency-Key means a new request after a day, also if the record has its stamp', async () => {
     await add('k10')
     const { answers, registryCredentials } = service.services.collections
     for (const entry of answers.list()) await answers.delete(entry)
@@ -202,14 +202,14 @@ describe('Idempotency-Key', () => {
     assert.equal(again.text, first.text)
   })
 
-  it('Idempotency-Key gives the answer even when it cannot be kept', async () => {
+  it('Idempotency-Key returns an answer that cannot be stored', async () => {
     const { answers } = service.services.collections
     Object.defineProperty(answers, 'create', { value: () => Promise.reject(new Error('disk full')) })
     assert.equal((await add('k12')).status, 201)
     assert.ok(service.logLines.some((line) => line.includes('could not store an answer')))
   })
 
-  it('Idempotency-Key keeps nothing from which a password could be guessed', async () => {
+  it('Idempotency-Key stores nothing from which a password could be guessed', async () => {
     await add('retry-1')
     const dump = JSON.stringify(await service.services.store.list('/'))
     const { createHash } = await import('node:crypto')
@@ -219,7 +219,7 @@ describe('Idempotency-Key', () => {
     assert.ok(!dump.includes('retry-1'))
   })
 
-  it('Idempotency-Key is forgotten after a day, not before', async () => {
+  it('Idempotency-Key expires after a day', async () => {
     await add('k8')
     const { answers } = service.services.collections
     const sweep = async (): Promise<void> => {

@@ -1,10 +1,10 @@
-// The bucket: a burst, then an even flow, each caller for itself.
+// The token bucket: a burst, then a constant rate, separately for each caller.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { createRateLimit } from './rate-limit.ts'
 
 describe('the rate limit', () => {
-  it('the rate limit lets a burst through, then one at a time, and says how long to wait', () => {
+  it('the rate limit allows a burst, then single requests, and returns the time to wait', () => {
     let nowMs = 0
     const limit = createRateLimit(() => nowMs)
     const take = (key = 'a') => limit.take(key, 60)
@@ -22,7 +22,7 @@ describe('the rate limit', () => {
     assert.equal(Array.from({ length: 12 }, () => take()).filter((wait) => wait === 0).length, 10)
   })
 
-  it('the rate limit is not owed anything by slow limits either', () => {
+  it('the rate limit allows at least one request with a very low limit', () => {
     let nowMs = 0
     const limit = createRateLimit(() => nowMs)
     assert.equal(limit.take('a', 1), 0)

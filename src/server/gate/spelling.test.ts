@@ -1,4 +1,4 @@
-// Both spellings of a namespace: what answers, lists, watches, events and refusals write, and what is left as it is.
+// Both spellings of a namespace in answers, lists, watches, events and refusals.
 import assert from 'node:assert/strict'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
@@ -41,7 +41,7 @@ const namesIn = async (path: string): Promise<string[]> =>
   (await get(path)).items.map(({ name }: { name: string }) => name)
 
 describe('spelling', () => {
-  it('spelling: a list of namespaces has each as it was created, and one of them as it was asked for', async () => {
+  it('spelling: a list of namespaces has each as it was created, a single one as requested', async () => {
     assert.deepEqual(await namesIn(all), ['svc-default', 'orka-doc1', 'svc-doc2'])
     for (const name of ['orka-doc1', 'svc-doc1', 'orka-doc2', 'svc-doc2', 'orka-default', 'svc-default'])
       assert.equal((await get(`${all}/${name}`)).name, name)
@@ -49,7 +49,7 @@ describe('spelling', () => {
       assert.deepEqual(await namesIn(`${all}?fieldSelector=${selector}`), ['orka-doc1'])
   })
 
-  it('spelling: developers see the namespaces of theirs, whichever way these were created', async () => {
+  it('spelling: developers see their namespaces, in whichever spelling these were created', async () => {
     const body = { users: ['dora@example.com'] }
     await service.call('POST', `${orka}/rolebindings/orka-dev/subjects/add`, { body })
     const token = await service.tokenFor({ kind: 'user', name: 'dora@example.com', admin: false })
@@ -58,7 +58,7 @@ describe('spelling', () => {
     assert.ok(!items.some(({ name }: { name: string }) => name === 'svc-doc2'))
   })
 
-  it('spelling: creating it again names it as the request does, and changes nothing', async () => {
+  it('spelling: creating a namespace again answers in the spelling of the request, and changes nothing', async () => {
     for (const name of ['svc-doc1', 'orka-doc1']) {
       const again = await service.call('POST', all, { body: { name } })
       assert.deepEqual(
@@ -102,7 +102,7 @@ describe('spelling', () => {
         `${namespace}/svc-doc1`,
       ])
     }
-    // From elsewhere, as it was created.
+    // From another namespace, as it was created.
     assert.deepEqual((await get(`${all}/svc-doc2/images/sonoma`)).usedBy.toSorted(), [
       'orka-doc1/demo',
       'orka-doc1/svc-doc1',
@@ -143,12 +143,12 @@ describe('spelling', () => {
     }
     const none = await service.call('GET', `${all}/orka-none`)
     assert.deepEqual([none.body.message, none.body.details.name], ['Namespace orka-none not found', 'orka-none'])
-    // The name of a VM is its own, also where it looks like a namespace.
+    // The name of a VM is not changed, even if it looks like a namespace.
     const again = await service.call('POST', `${orka}/vms`, { body: { image: 'sonoma', name: 'svc-doc1' } })
     assert.equal(again.body.message, 'VM svc-doc1 already exists in orka-doc1')
   })
 
-  it('spelling of service accounts, their tokens and who has a role; a token is good for both', async () => {
+  it('spelling of service accounts, their tokens and role bindings; a token is valid for both spellings', async () => {
     const made = await service.call('POST', `${orka}/serviceaccounts/ci`)
     assert.equal(made.body.namespace, 'orka-doc1')
     const { token } = (await service.call('POST', `${orka}/serviceaccounts/ci/token`, { body: {} })).body
@@ -171,7 +171,7 @@ describe('spelling', () => {
     assert.match(back.body.message, /Service account none not found in orka-default/)
   })
 
-  it('spelling of events is that of the path, and so is what selects them', async () => {
+  it('spelling of events is that of the path, also in selectors', async () => {
     for (const [here, namespace] of [
       [orka, 'orka-doc1'],
       [svc, 'svc-doc1'],
@@ -188,7 +188,7 @@ describe('spelling', () => {
     assert.match(moved[0].message, /moved node one to orka-doc1$/)
   })
 
-  it('spelling of a watch is that of its path, for what is there, what comes and what goes', async () => {
+  it('spelling of a watch is that of its path, for all events', async () => {
     const stop = new AbortController()
     const follow = (path: string): string[] => {
       const seen: string[] = []
@@ -238,7 +238,7 @@ describe('spelling', () => {
     socket.terminate()
   })
 
-  it('spelling is not for agents, whose namespaces are names', async () => {
+  it('agents get the real names of namespaces', async () => {
     const vms = node.told.flatMap((message) => (message.type === 'VM' ? [message.vm] : []))
     assert.deepEqual([...new Set(vms.map(({ namespace }) => namespace))], ['svc-doc1'])
     const body = { ...service.services.collections.nodes.get('', 'one')?.value.report }

@@ -1,4 +1,4 @@
-// What the charts show, over a day that a test turns.
+// The data of the charts, with a clock that the test sets.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { startService, type TestService } from '../../../test/support/rigs/service.ts'
@@ -25,7 +25,7 @@ async function start(store = openMemory()) {
 const valuesOf = ({ series }: Charts, name: string) => series.find((each) => each.name === name)?.values ?? []
 
 describe('the history', () => {
-  it('the history has medians and percentiles of each minute, and nothing where nothing was', async () => {
+  it('the history has medians and percentiles of each minute, and null for empty minutes', async () => {
     using made = await start()
     const { clock, history } = made
     for (let count = 0; count < 98; count++) history.request('listVms', 0.004, false)
@@ -43,7 +43,7 @@ describe('the history', () => {
     assert.ok(Math.abs((slow ?? 0) - 2) < 0.26, String(slow))
   })
 
-  it('the history leaves out what waits by nature', async () => {
+  it('the history ignores the latencies of operations that wait', async () => {
     using made = await start()
     made.history.request('deployVm', 30, false)
     made.history.request('listVms', 3_600, true)
@@ -51,10 +51,10 @@ describe('the history', () => {
     assert.deepEqual(valuesOf(made.history.charts(), 'apiSeconds'), [null])
   })
 
-  it('the history has a day by the minute and a week by the quarter of an hour, and takes no more room for more', async () => {
+  it('the history has a day by the minute and a week by the quarter of an hour, and does not grow further', async () => {
     using made = await start()
     const { clock, history, records } = made
-    // Of the first days one minute of an hour, which is enough to see them go.
+    // One minute of each hour is enough for the first days.
     for (let hour = 0; hour < 24 * 7; hour++) {
       history.moved(900)
       await history.flush()
@@ -83,7 +83,7 @@ describe('the history', () => {
     assert.equal(valuesOf(history.charts(10), 'runningVms').length, 10)
   })
 
-  it('the history outlives a restart in the middle of a minute, and counts nothing twice', async () => {
+  it('the history survives a restart within a minute, and counts nothing twice', async () => {
     using made = await start()
     const { clock, history, begin } = made
     history.moved(600)
@@ -103,7 +103,7 @@ describe('the history', () => {
     assert.notEqual(valuesOf(charts, 'apiSeconds')[0], null)
   })
 
-  it('the history adds up what several servers count, and says the same at each', async () => {
+  it('the history adds the counts of several servers, and is the same on each', async () => {
     const store = openMemory()
     using one = await start(store)
     using two = await start(store)
@@ -114,7 +114,7 @@ describe('the history', () => {
     for (const { history } of [one, two]) assert.deepEqual(valuesOf(history.charts(), 'bytesPerSecond'), [30])
   })
 
-  it('the history keeps what could not be written for the next batch', async () => {
+  it('the history writes failed points with the next batch', async () => {
     using made = await start()
     const { history, records } = made
     const { change } = records
@@ -129,7 +129,7 @@ describe('the history', () => {
     assert.equal(records.list()[0]?.value.points[0]?.bytes, 1_200)
   })
 
-  it('the history survives a clock that is set forwards by days, and one that is set back', async () => {
+  it('the history survives a clock that is set forwards by days or back', async () => {
     using made = await start()
     const { clock, history } = made
     history.moved(600)
@@ -142,7 +142,7 @@ describe('the history', () => {
 })
 
 describe('the charts of a service', () => {
-  it('the charts of a service count VMs, deployments and bytes, and are for everybody with a token', async () => {
+  it('the charts of a service count VMs, deployments and bytes, and need only a token', async () => {
     await using service: TestService = await startService()
     await using _ = startScheduler(service)
     await addImage(service, 'intel', 'amd64')

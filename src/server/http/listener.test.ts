@@ -1,4 +1,4 @@
-// One port for HTTP and HTTPS: who gets which, who is turned away, and that closing waits for the right ones only.
+// One port for HTTP and HTTPS: choosing the protocol, refusing connections, and closing.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import http from 'node:http'
@@ -27,7 +27,7 @@ before(async () => {
 interface Listening {
   readonly server: http.Server
   readonly port: number
-  /** How often a certificate was asked for. */
+  /** The number of requests for a certificate. */
   readonly asked: () => number
   swap(served: Served): void
 }
@@ -109,7 +109,7 @@ async function raw(port: number, bytes: string | Buffer): Promise<string> {
 }
 
 describe('one port', () => {
-  it('one port serves both, knows from where, and asks for a certificate when the first TLS connection comes', async () => {
+  it('one port serves both protocols with the address of the client, and loads the certificate with the first TLS connection', async () => {
     const { port, asked } = await listen(hello)
     assert.equal((await get(`http://127.0.0.1:${port}`)).text, 'http 127.0.0.1 GET')
     assert.equal(asked(), 0)
@@ -120,7 +120,7 @@ describe('one port', () => {
     assert.equal(asked(), before)
   })
 
-  it('one port tells them apart by a first byte that comes alone', async () => {
+  it('one port chooses the protocol by a first byte that arrives alone', async () => {
     const { port } = await listen(hello)
     const socket = net.connect(port, '127.0.0.1')
     await once(socket, 'connect')
@@ -168,7 +168,7 @@ describe('one port', () => {
     socket.destroy()
   })
 
-  it('one port closes TLS connections, and goes on, when there is no certificate to be had', async () => {
+  it('one port closes TLS connections without a certificate, and serves others', async () => {
     const { port } = await listen(hello, { current: () => Promise.reject(new Error('sealed')) })
     await assert.rejects(get(`https://127.0.0.1:${port}`), /ECONNRESET|socket/)
     assert.equal((await get(`http://127.0.0.1:${port}`)).status, 200)
@@ -176,7 +176,7 @@ describe('one port', () => {
 })
 
 describe('localhost', () => {
-  it('localhost is every address that it has, as with servers of Fastify itself', async () => {
+  it('localhost stands for both of its addresses, as with servers of Fastify', async () => {
     await using service = await startService()
     const { port } = new URL(await service.app.listen({ host: 'localhost', port: 0 }))
     const addresses = (os.networkInterfaces().lo ?? []).map(({ address }) => address)
@@ -190,7 +190,7 @@ describe('localhost', () => {
 })
 
 describe('without plain HTTP', () => {
-  it('without plain HTTP: a plain request is told to use https://, whatever it asks for', async () => {
+  it('without plain HTTP, every plain request is refused with the advice to use https://', async () => {
     const { port } = await listen(() => assert.fail('reached the handler'), { plainHttp: false })
     const { status, text, headers } = await get(`http://127.0.0.1:${port}/api/v1/cluster-info`)
     assert.equal(status, 400)
@@ -204,13 +204,13 @@ describe('without plain HTTP', () => {
   })
 })
 
-describe('who says nothing, or nonsense', () => {
-  it('who says nothing, or nonsense is closed: silence, half a handshake, nonsense after the first byte; others are served meanwhile', async () => {
+describe('silent and broken connections', () => {
+  it('silent connections, half handshakes and invalid bytes are closed, while others are served', async () => {
     const nonsense = Buffer.from([0x16, 0x03, 0x01, 0x00, 0x20, ...Array(32).fill(0x41)])
     const sayTo = (port: number) => ['', Buffer.from([0x16]), nonsense, nonsense.subarray(0, 9)].map((each) => raw(port, each)) // biome-ignore format: one thought
     const hurried = await listen(hello, { openingMs: 150 })
     for (const reply of await Promise.all(sayTo(hurried.port))) assert.ok(!reply.includes('HTTP'))
-    // Where all have time: a handshake may take longer than that on a busy machine.
+    // With a longer timeout, because a handshake may take longer than that on a busy machine.
     const { port, server } = await listen(hello, { openingMs: 600_000 })
     const closings = sayTo(port)
     assert.equal((await get(`https://127.0.0.1:${port}`)).status, 200)
@@ -220,7 +220,7 @@ describe('who says nothing, or nonsense', () => {
     await Promise.all(closings)
   })
 
-  it('who says nothing, or nonsense is not the client who is only slow with the rest of the request', async () => {
+  it('a client that sends the rest of its request slowly is served', async () => {
     const { port } = await listen(hello, { openingMs: 500 })
     const socket = net.connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\n'))
     await new Promise((resolve) => setTimeout(resolve, 600))
@@ -228,7 +228,7 @@ describe('who says nothing, or nonsense', () => {
     assert.match(Buffer.concat(await socket.toArray()).toString(), /http 127\.0\.0\.1 GET$/)
   })
 
-  it('who says nothing, or nonsense loses its patience with headers that never end, by TLS as well', async () => {
+  it('endless headers time out, by TLS as well', async () => {
     const limits = { http: { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 50 } }
     const { port, server } = await listen(hello, { limits })
     const late: string[] = []
@@ -238,13 +238,13 @@ describe('who says nothing, or nonsense', () => {
     })
     const socket = tls.connect({ port, host: '127.0.0.1', rejectUnauthorized: false })
     await once(socket, 'secureConnect')
-    // It may have lost its patience before this arrives.
+    // The server may have closed the connection before this arrives.
     socket.on('error', () => undefined).write('GET / HTTP/1.1\r\n')
     await new Promise((resolve) => socket.on('close', resolve))
     assert.deepEqual(late, ['ERR_HTTP_REQUEST_TIMEOUT'])
   })
 
-  it('who says nothing, or nonsense gets no more header than is allowed, by TLS as well', async () => {
+  it('headers over the limit are refused, by TLS as well', async () => {
     const { port, server } = await listen(hello, { limits: { http: { maxHeaderSize: 2_000 } } })
     server.on('clientError', ({ code }: NodeJS.ErrnoException, refused) => refused.end(`refused: ${code}`))
     const socket = tls.connect({ port, host: '127.0.0.1', rejectUnauthorized: false })
@@ -254,7 +254,7 @@ describe('who says nothing, or nonsense', () => {
   })
 })
 
-describe('many at once', () => {
+describe('limits of connections', () => {
   it('a port that is taken is refused', async () => {
     const { port } = await listen(hello)
     await assert.rejects(listen(hello, { port }), { code: 'EADDRINUSE' })
@@ -273,7 +273,7 @@ describe('many at once', () => {
 })
 
 describe('closing', () => {
-  it('closing lets requests of both kinds finish and waits for nobody else', async () => {
+  it('closing waits for requests of both protocols and for nothing else', async () => {
     const asked = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const answer = Promise.withResolvers<void>()
     let count = 0
@@ -297,7 +297,7 @@ describe('closing', () => {
     agent.destroy()
   })
 
-  it('closing by force ends streams of both kinds', async () => {
+  it('closing by force ends streams of both protocols', async () => {
     const { server, port } = await listen((_request, response) => void response.write('begun'))
     const begin = (url: string): Promise<http.IncomingMessage> =>
       new Promise((resolve) =>

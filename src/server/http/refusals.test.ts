@@ -1,4 +1,4 @@
-// What of a refusal the operator gets to see.
+// Refusals in the server log.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ApiError } from '../../api/errors.ts'
@@ -14,7 +14,7 @@ function levelOf(error: unknown): string | undefined {
 }
 
 describe('refusals in the log', () => {
-  it('a refusal that is meant is a warning in the log, and only a fault of the service an error', () => {
+  it('an intended refusal is logged as a warning, a fault of the service as an error', () => {
     assert.equal(levelOf(new ApiError('ServiceUnavailable', 'Node mac-1 of VM a is not responding')), 'warn')
     assert.equal(levelOf(new ApiError('Timeout', 'VM a was not deployed within 10 min')), 'warn')
     assert.equal(levelOf(new TypeError('x is undefined')), 'error')

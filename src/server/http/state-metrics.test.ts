@@ -1,4 +1,4 @@
-// What a server tells Prometheus of its pools.
+// Prometheus metrics of pools.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { PoolRig } from '../../../test/support/rigs/pool-rig.ts'
@@ -14,7 +14,7 @@ async function told({ service: { services, clock } }: PoolRig): Promise<string[]
 const of = 'namespace="svc-default",pool="warm"'
 
 describe('metrics of pools', () => {
-  it('metrics of a pool count hits, misses and evictions, and say what it has and wants', async () => {
+  it('metrics of a pool count hits, misses and evictions, and have its present and wanted VMs', async () => {
     await using rig = await PoolRig.start([{ cpu: 4 }])
     await rig.call('POST', '/pools', { name: 'warm', config: 'small', minIdle: 2, maxIdle: 3 })
     await rig.full(2)
@@ -38,7 +38,7 @@ describe('metrics of pools', () => {
     assert.ok((await told(rig)).includes(`svc3_pool_min_idle{${of}} 0`))
   })
 
-  it('metrics of a pool have failures by reason, and the age of a warm VM that does not come up', async () => {
+  it('metrics of a pool have failures by reason, and the age of a warm VM that is not ready', async () => {
     await using rig = await PoolRig.start([{ cpu: 4, knobs: { failAt: { start: 1 } } }])
     await rig.call('POST', '/pools', { name: 'warm', config: 'small', minIdle: 1 })
     await eventually(async () => {

@@ -1,5 +1,5 @@
-// Hostile requests to the Kubernetes wire: whatever the body, the type or the query, the answer is no fault of ours, and
-// nothing of it is kept that nobody may write.
+// Hostile requests to the port for Kubernetes clients: no body, type or query causes an internal error or writes fields that
+// clients must not write.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -39,7 +39,7 @@ async function ask(method: string, url: string, body: unknown, type = 'applicati
 const patch = (body: unknown, type: string, query = '') => ask('PATCH', `${configs}/prey${query}`, body, type)
 const startMs = () => performance.now()
 
-/** Keys that the code looks at, so that random objects get further than random text. */
+/** Keys that the code reads, so that random objects get past the first checks. */
 const keys = fc.constantFrom(
   ...'apiVersion kind metadata spec status name namespace labels annotations finalizers ownerReferences managedFields'.split(
     ' ',
@@ -61,8 +61,8 @@ const { value: anything } = fc.letrec((tie) => ({
   ),
 }))
 
-describe('hostile requests to the Kubernetes wire', () => {
-  it('random objects, patches and options are answered and never a fault', async () => {
+describe('hostile requests to the Kubernetes API', () => {
+  it('random objects, patches and options cause no internal error', async () => {
     const requests = fc.record({
       method: fc.constantFrom('POST', 'PUT', 'PATCH', 'PATCH', 'DELETE'),
       type: fc.constantFrom('application/json', ...Object.values(types)),
@@ -83,7 +83,7 @@ describe('hostile requests to the Kubernetes wire', () => {
     })
     await fc.assert(
       fc.asyncProperty(requests, async ({ method, type, body, query, place }) => {
-        // Its deletion would spoil the rest.
+        // The object must survive for the following requests.
         const dry = method === 'DELETE' ? '?dryRun=All' : query
         await ask(method, method === 'POST' ? `${configs}${dry}` : `${place}${dry}`, body, type)
       }),
@@ -92,7 +92,7 @@ describe('hostile requests to the Kubernetes wire', () => {
     assert.equal((await kube.call('GET', `${configs}/prey`)).body.kind, 'VirtualMachineConfig')
   })
 
-  it('random bytes as protobuf, with lengths that lie, are refused', async () => {
+  it('random bytes as protobuf, also with false lengths, are refused', async () => {
     const head = Buffer.from('k8s\0\x0a\x0f\x0a\x02v1\x12\x09Namespace\x12', 'latin1')
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 60 }), async (bytes) => {
@@ -104,14 +104,14 @@ describe('hostile requests to the Kubernetes wire', () => {
     assert.equal(await ask('POST', '/api/v1/namespaces', long, types.protobuf), 400)
   })
 
-  it('a kind, a version or a policy that is an object with a toString of its own is refused', async () => {
+  it('a kind, version or policy that is an object with a field toString is refused', async () => {
     const odd = { toString: 0 }
     for (const body of [{ apiVersion: odd }, { kind: odd }]) assert.equal(await ask('POST', configs, body), 400)
     for (const body of [{ kind: odd }, { propagationPolicy: odd }])
       assert.equal(await ask('DELETE', `${configs}/prey`, body), 400)
   })
 
-  it('objects that nest too deep are refused by every verb', async () => {
+  it('too deeply nested objects are refused by every verb', async () => {
     const deep = `${'{"spec":'.repeat(200)}1${'}'.repeat(200)}`
     for (const type of ['application/json', types.merge, types.strategic, types.apply])
       assert.equal(await patch(deep, type, '?fieldManager=a'), 400, type)
@@ -134,7 +134,7 @@ describe('hostile requests to the Kubernetes wire', () => {
     assert.equal(await patch([...steps, copied], types.json), 400)
   })
 
-  it('patches that copy or move much end soon', async () => {
+  it('patches that copy or move a lot are refused quickly', async () => {
     const annotations = { 'example.com/a': 'x'.repeat(60_000) }
     assert.equal(await patch({ metadata: { annotations } }, types.merge), 200)
     const steps = (op: string) =>
@@ -177,7 +177,7 @@ describe('hostile requests to the Kubernetes wire', () => {
     assert.deepEqual(answers.toSorted(), [...Array.from({ length: 20 }, () => 200), 422])
   })
 
-  it('no client sets what the server keeps of an object', async () => {
+  it('clients cannot set fields that only the server writes', async () => {
     const metadata = {
       name: 'sly',
       uid: 'mine',
@@ -197,7 +197,7 @@ describe('hostile requests to the Kubernetes wire', () => {
     assert.equal(body.metadata.annotations['svc3/used-by'], undefined)
   })
 
-  it('names of managers and programs are bounded', async () => {
+  it('names of managers and programs have a maximum length', async () => {
     const long = 'm'.repeat(129)
     assert.equal(await patch({ metadata: { labels: { a: '1' } } }, types.merge, `?fieldManager=${long}`), 400)
     assert.equal(await patch({ metadata: { labels: { a: '1' } } }, types.merge, '?fieldManager=%0a'), 400)

@@ -1,5 +1,4 @@
-// The limits of the REST API on the port for clients of Kubernetes, which is as public: one budget for both, and a watch that
-// no limit of time ends.
+// The limits of the REST API also hold on the port for Kubernetes clients, which shares the budget of a caller.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -22,8 +21,8 @@ async function start(limits: object) {
   }
 }
 
-describe('limits of the Kubernetes wire', () => {
-  /** What was answered before the first 429. */
+describe('limits of the Kubernetes API', () => {
+  /** The number of answers before the first 429. */
   const untilRefused = async (ask: () => Promise<{ status: number }>): Promise<number[]> => {
     const seen: number[] = []
     while (seen.length < 100) {
@@ -34,7 +33,7 @@ describe('limits of the Kubernetes wire', () => {
     throw new Error('nothing was refused')
   }
 
-  it('a caller has one budget for both ports, and is told when to come again', async () => {
+  it('a caller has one budget for both ports, and a refusal has Retry-After', async () => {
     await using rig = await start({ requestsPerMinute: 6 })
     const asked = await untilRefused(() => rig.kube.call('GET', configs))
     assert.deepEqual([...new Set(asked)], [200])
@@ -45,7 +44,7 @@ describe('limits of the Kubernetes wire', () => {
     assert.equal((await rig.kube.call('GET', configs, { token: rig.service.devToken })).status, 200)
   })
 
-  it('guesses of tokens are charged to their address, also where nobody needs a token', async () => {
+  it('guessed tokens are charged to the address, also on paths that need no token', async () => {
     await using rig = await start({ anonymousPerMinute: 6 })
     const guessed = await untilRefused(() => rig.kube.call('GET', configs, { token: 'wrong' }))
     assert.deepEqual([...new Set(guessed)], [401])
@@ -54,7 +53,7 @@ describe('limits of the Kubernetes wire', () => {
     assert.equal((await rig.kube.call('GET', configs)).status, 200)
   })
 
-  it('a body that is too large is refused, and nothing is made of it', async () => {
+  it('a body that is too large is refused and changes nothing', async () => {
     await using rig = await start({ bodyBytes: 1_024 })
     const metadata = { name: 'a', annotations: { long: 'x'.repeat(2_000) } }
     const { status, body } = await rig.kube.call('POST', configs, { body: { metadata } })
@@ -62,7 +61,7 @@ describe('limits of the Kubernetes wire', () => {
     assert.equal(body.kind, 'Status')
   })
 
-  it('watches are as many as a caller may have', async () => {
+  it('the number of watches per caller is limited', async () => {
     await using rig = await start({ watchesPerCaller: 1 })
     const first = await rig.kube.watch(`${configs}?watch=true&allowWatchBookmarks=true`)
     await first.until(1)
@@ -70,14 +69,14 @@ describe('limits of the Kubernetes wire', () => {
     first.close()
   })
 
-  it('no limit of time ends a watch that is told nothing', async () => {
+  it('no timeout ends a watch without events', async () => {
     await using rig = await start({ headersSeconds: 1, requestSeconds: 1, uploadSilenceSeconds: 1 })
     const { resourceVersion } = (await rig.kube.call('GET', configs)).body.metadata
     const watching = await rig.kube.watch(`${configs}?watch=true&resourceVersion=${resourceVersion}`)
     const { keepAliveTimeout, timeout, requestTimeout } = rig.kube.app.server
-    // The first is for connections without a request; Node cuts none of the others off.
+    // Only the first limit applies, and only to connections without a request.
     assert.deepEqual([keepAliveTimeout, timeout, requestTimeout], [75_000, 0, 0])
-    // Longer than each of the limits, by which a connection that says nothing is ended otherwise.
+    // Longer than all timeouts for silent connections.
     await sleep(3_500)
     await rig.service.call('POST', '/api/v1/namespaces/svc-default/images', { body: { name: 'empty', size: '1G' } })
     const made = { name: 'late', image: 'empty', cpu: 1 }

@@ -38,7 +38,7 @@ const change = (more: Partial<PushJobRecord>): Promise<unknown> => {
   const { key = '' } = pushJobs.get('svc-default', job.name) ?? {}
   return pushJobs.change(key, (record) => record && { ...record, ...more })
 }
-/** From when it is open. */
+/** Resolves once the log is open. */
 const follow = async () => {
   const answer = kube.call('GET', `${pods}/push-1/log?follow=true`)
   await eventually(() => assert.equal(service.services.metrics.watches.open, 1))
@@ -47,7 +47,7 @@ const follow = async () => {
 const started = '2026-11-17T09:00:00Z Pushing VM demo to ghcr.io/team/demo:v1'
 
 describe('the log of a push job', () => {
-  it('the log says what is known now, or its last lines', async () => {
+  it('the log has all lines, or the last ones', async () => {
     const { text, headers } = await kube.call('GET', `${pods}/push-1/log?container=push`)
     assert.equal(text, `${started}\nRunning, 0% (0 of 0 bytes)\n`)
     assert.match(String(headers['content-type']), /^text\/plain/)
@@ -57,7 +57,7 @@ describe('the log of a push job', () => {
     assert.equal((await kube.call('GET', `${pods}/push-1/log?follow=maybe`)).status, 400)
   })
 
-  it('with follow each line comes once, and the end of the job ends the log', async () => {
+  it('with follow, each line arrives once, and the log ends with the job', async () => {
     const following = await follow()
     await service.services.collections.pushJobs.create('svc-default', 'other', { ...job, name: 'other' })
     await change({ progress: { ...nothingYet, bytesTotal: 4, bytesDone: 2, percent: 50 } })
@@ -74,7 +74,7 @@ describe('the log of a push job', () => {
     assert.equal((await kube.call('GET', `${pods}/push-1/log?follow=true`)).text.split('\n').length, 4)
   })
 
-  it('a job that is deleted ends its log', async () => {
+  it('deleting the job ends its log', async () => {
     const following = await follow()
     const { pushJobs } = service.services.collections
     await change({ phase: 'Packing' })
@@ -83,7 +83,7 @@ describe('the log of a push job', () => {
     assert.match((await following.answer).text, /Running: Packing/)
   })
 
-  it('who may not list push jobs reads no log', async () => {
+  it('reading a log needs the permission to list push jobs', async () => {
     const elsewhere = '/api/v1/namespaces/svc-closed/pods/push-1/log?follow=true'
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-closed' } })
     assert.equal((await kube.call('GET', elsewhere, { token: service.devToken })).status, 403)

@@ -1,4 +1,4 @@
-// A matrix made from the table of kinds: whoever the REST API refuses an operation is refused the verb that stands for it.
+// Permissions of every verb of every kind: a caller who may not call the operation may not use the verb.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type KubernetesRig, startKubernetes } from '../../../test/support/rigs/kubernetes.ts'
@@ -41,7 +41,7 @@ function pathOf(kind: Kind, namespace: string, isOne: boolean): string {
 }
 
 function testNamespaced(kind: Kind, verb: string): void {
-  it(`${verb} of ${kind.plural} is refused to whom REST refuses it`, async () => {
+  it(`${verb} of ${kind.plural} needs the permission of the REST operation`, async () => {
     const [method, isOne] = requests[verb] ?? ['GET', false]
     const body = {
       apiVersion: apiVersionOf(kind),
@@ -56,7 +56,7 @@ function testNamespaced(kind: Kind, verb: string): void {
       const isAllowed = operationsOf(kind, verb).every(({ allow }) => mayCall(role, allow))
       const url = `${pathOf(kind, namespace, isOne)}${query}`
       const { status } = await kube.call(method, url, { ...options, token: service.devToken })
-      // A record that is not there is not found before its deletion is refused; what exists is in e2e.
+      // A missing record is not found before its deletion is refused. End-to-end tests delete existing ones.
       if (isAllowed) assert.notEqual(status, 403, `${url} as ${role}`)
       else if (isOne && role === 'dev') assert.ok([403, 404].includes(status), `${url} as ${role}: ${status}`)
       else if (verb !== 'deletecollection' || role === 'none') assert.equal(status, 403, `${url} as ${role}`)
@@ -64,11 +64,11 @@ function testNamespaced(kind: Kind, verb: string): void {
   })
 }
 
-/** The caller sees one of each, so that nobody is told that it is missing in place of being refused. */
+/** Names of existing records, so that a refusal is not hidden by a NotFound. */
 const existing: Readonly<Record<string, string>> = { namespaces: 'svc-default', nodes: 'node-1' }
 
 function testClusterWide(kind: Kind, verb: string): void {
-  it(`${verb} of ${kind.plural}, which are in no namespace, is refused to whom REST refuses it`, async () => {
+  it(`${verb} of ${kind.plural}, which have no namespace, needs the permission of the REST operation`, async () => {
     const [method, isOne] = requests[verb] ?? ['GET', false]
     const name = existing[kind.plural] ?? assert.fail(`no ${kind.kind} is there to try`)
     const look = async () => (await kube.call('GET', `/api/v1/${kind.plural}/${name}`)).body
@@ -104,8 +104,8 @@ function testAll(isTested: (verb: string) => boolean): void {
       else testNamespaced(kind, verb)
 }
 
-describe('permissions of the Kubernetes wire', () => {
+describe('permissions of the Kubernetes API', () => {
   testAll((verb) => verb !== 'watch')
-  // At once: each lasts a second.
+  // Concurrently, because each takes a second.
   describe('permissions of watches', { concurrency: true }, () => testAll((verb) => verb === 'watch'))
 })

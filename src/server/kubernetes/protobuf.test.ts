@@ -1,4 +1,4 @@
-// Bodies in protobuf: those that clients send, and those that are none.
+// Request bodies in protobuf: valid and invalid ones.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { decodeProtobuf } from './protobuf.ts'
@@ -22,7 +22,7 @@ const envelope = (apiVersion: string, kind: string, raw: Buffer): Buffer =>
   ])
 
 describe('request bodies in protobuf', () => {
-  it('an access review and delete options are read as their JSON would be', () => {
+  it('an access review and delete options decode to their JSON', () => {
     const attributes = Buffer.concat([bytesOf(1, 'orka-default'), bytesOf(2, 'create'), bytesOf(5, 'pods')])
     const review = envelope('authorization.k8s.io/v1', 'SelfSubjectAccessReview', bytesOf(2, bytesOf(1, attributes)))
     assert.deepEqual(decodeProtobuf(review), {
@@ -55,7 +55,7 @@ describe('request bodies in protobuf', () => {
     })
   })
 
-  it('owner references are read with their flags: an update without them would remove them', () => {
+  it('owner references keep their flags, which an update would remove otherwise', () => {
     const owner = Buffer.concat([bytesOf(1, 'Team'), bytesOf(4, 'u-1'), Buffer.from([0x30, 1, 0x38, 0])])
     const metadata = Buffer.concat([bytesOf(1, 'bot'), bytesOf(13, owner), bytesOf(14, 'a/b')])
     assert.deepEqual(decodeProtobuf(envelope('v1', 'ServiceAccount', bytesOf(1, metadata))).metadata, {
@@ -65,7 +65,7 @@ describe('request bodies in protobuf', () => {
     })
   })
 
-  it('what is no message, ends too early, or claims more than there is, is a bad request', () => {
+  it('other bytes, truncated messages and false lengths are refused', () => {
     const good = envelope('v1', 'Namespace', bytesOf(1, bytesOf(1, 'a')))
     const bad = [
       Buffer.from('{"kind":"Namespace"}'),

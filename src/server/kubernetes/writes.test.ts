@@ -1,4 +1,4 @@
-// Changing objects of the Kubernetes wire: patches, replacing, labels and annotations, and kinds of Kubernetes itself.
+// Changes of objects through the Kubernetes API: patches, replacement, labels and annotations, kinds of Kubernetes itself.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type KubernetesRig, startKubernetes } from '../../../test/support/rigs/kubernetes.ts'
@@ -36,8 +36,8 @@ const config = (name: string, spec: object = {}, metadata: object = {}) => ({
 const patch = (url: string, body: unknown, headers: Record<string, string>, token?: string) =>
   kube.call('PATCH', url, { body, headers, ...(token !== undefined && { token }) })
 
-describe('changing objects of the Kubernetes wire', () => {
-  it('each kind of patch changes the spec, one that changes nothing writes nothing', async () => {
+describe('changing objects of the Kubernetes API', () => {
+  it('each type of patch changes the spec, and a patch without a difference writes nothing', async () => {
     await kube.call('POST', configs, { body: config('a') })
     const url = `${configs}/a`
     assert.equal((await patch(url, { spec: { cpu: 6 } }, merge)).body.spec.cpu, 6)
@@ -60,7 +60,7 @@ describe('changing objects of the Kubernetes wire', () => {
     assert.equal(rest.body.cpu, 10)
   })
 
-  it('replacing an object needs its version, and a stale one is a conflict', async () => {
+  it('replacing an object needs its version, and a stale version is a conflict', async () => {
     const { body } = await kube.call('POST', configs, { body: config('b') })
     assert.equal((await kube.call('PUT', `${configs}/b`, { body: config('b', { cpu: 5 }) })).status, 422)
     const { resourceVersion } = body.metadata
@@ -74,7 +74,7 @@ describe('changing objects of the Kubernetes wire', () => {
     assert.equal((await kube.call('GET', `${configs}/b`)).body.spec.cpu, 5)
   })
 
-  it('labels and annotations are kept; those of a VM are the labels of REST, and its spec stays', async () => {
+  it('labels and annotations are stored; a VM has the labels of REST, and its spec cannot change', async () => {
     const object = {
       apiVersion: 'orka.macstadium.com/v1',
       kind: 'VirtualMachineInstance',
@@ -102,7 +102,7 @@ describe('changing objects of the Kubernetes wire', () => {
     )
   })
 
-  it('tags of a node and its cordon are changed by administrators only', async () => {
+  it('only administrators change tags of a node and cordon it', async () => {
     const node = `${inDefault}/orkanodes/node-1`
     assert.equal((await patch(node, { spec: { tags: ['ios'] } }, merge, service.devToken)).status, 403)
     assert.deepEqual((await patch(node, { spec: { tags: ['ios', 'm2'] } }, merge)).body.spec.tags, ['ios', 'm2'])
@@ -176,7 +176,7 @@ describe('changing objects of the Kubernetes wire', () => {
     )
   })
 
-  it('patches that would make too much of an object are refused', async () => {
+  it('patches with too large a result are refused', async () => {
     await kube.call('POST', configs, { body: config('bomb') })
     const url = `${configs}/bomb`
     const copies = Array.from({ length: 40 }, (_, index) => ({

@@ -1,4 +1,4 @@
-// Deployments of 2.4.x clients that come to nothing leave nothing behind: refused at once with the reason, or given up.
+// Deployments of 2.4.x clients that are refused or aborted leave no VM behind.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { startService, type TestService } from '../../../test/support/rigs/service.ts'
@@ -7,7 +7,7 @@ import { eventually } from '../../../test/support/tools/eventually.ts'
 
 let service: TestService
 let scheduler: AsyncDisposable
-/** What the node does with a VM named so: nothing. */
+/** The node ignores VMs of this name. */
 const stuck = 'stuck'
 
 before(async () => {
@@ -39,8 +39,8 @@ async function refused(status: number, words: RegExp, body: { orka_vm_name: stri
   return answer
 }
 
-describe('a deployment that fits nowhere', () => {
-  it('a deployment that fits nowhere is refused with what each node lacks, and leaves nothing', async () => {
+describe('a deployment without room', () => {
+  it('a deployment without room is refused with the reason of each node, and leaves no VM', async () => {
     await create('tagged', { tag: 'nowhere', tag_required: true })
     await refused(422, /^Node macpro-1 does not have tag nowhere$/, { orka_vm_name: 'tagged' })
     await create('gpu', { gpu_passthrough: true })
@@ -53,14 +53,14 @@ describe('a deployment that fits nowhere', () => {
     await refused(409, /does not have port 9000 free/, { ...ports, reserved_ports: ['9000:80'], replicas: 3 })
   })
 
-  it('a deployment that fits nowhere says so in the words that clients look for where it is about cores', async () => {
+  it('a deployment without cores is refused with the message that clients look for', async () => {
     await create('five', { orka_cpu_core: 5 })
     await refused(409, /^No available nodes with sufficient CPU\.$/, { orka_vm_name: 'five', replicas: 3 })
     await create('large', { orka_cpu_core: 64 })
     await refused(409, /^Requested CPU is not available in the cluster$/, { orka_vm_name: 'large' })
   })
 
-  it('a deployment that fits nowhere says so where it is about the architecture, and not about cores', async () => {
+  it('a deployment without a node of its architecture is refused with another message', async () => {
     await create('arm', { orka_base_image: 'sonoma' })
     await refused(422, /arm64/, { orka_vm_name: 'arm' })
     await refused(422, /macpro-1.*arm64/, { orka_vm_name: 'arm', orka_node_name: 'macpro-1' })
@@ -72,13 +72,13 @@ describe('a deployment that fits nowhere', () => {
       await refused(400, /attached disks no longer exist/, { orka_vm_name: 'plain', ...disk })
   })
 
-  it('a deployment that fits nowhere is 404 for a node that is not there', async () => {
+  it('a deployment on an unknown node is 404', async () => {
     await refused(404, /^Node macpro-9 not found$/, { orka_vm_name: 'five', orka_node_name: 'macpro-9' })
   })
 })
 
-describe('a client that goes away', () => {
-  it('a client that goes away takes its VM with it', async () => {
+describe('a client that disconnects', () => {
+  it('the VM of a client that disconnects is deleted', async () => {
     await create(stuck)
     const url = `${await service.listen()}/resources/vm/deploy`
     const leaving = new AbortController()
@@ -93,7 +93,7 @@ describe('a client that goes away', () => {
 })
 
 describe('io_boost', () => {
-  it('io_boost is as it was asked for, in every answer, where a VM can be without', async () => {
+  it('io_boost of Intel-based VMs is the requested one in every answer', async () => {
     const boosts = async (method: string, url: string, body?: object): Promise<boolean[]> =>
       [...(await service.call(method, url, { body })).text.matchAll(/"io_boost":(true|false)/g)].map(
         ([, value]) => value === 'true',

@@ -1,5 +1,4 @@
-// Journeys as clients of 2.4.x make them, against nodes that do what they are told: names and ids, forms and JSON, strict
-// types, the words that clients look for.
+// Journeys of 2.4.x clients, with simulated nodes: names and ids, forms and JSON, strict types, messages that clients match.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
@@ -67,7 +66,7 @@ async function refused(status: number, text: RegExp, method: string, url: string
 }
 
 describe('logging in', () => {
-  it('a client of 2.4.x that sends a form with thousands of fields is refused at once, token or not', async () => {
+  it('a form with thousands of fields is refused quickly, with and without a token', async () => {
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
     const started = performance.now()
     const answer = await service.call('POST', '/token', { body: 'a&'.repeat(60_000), token: null, headers })
@@ -76,13 +75,13 @@ describe('logging in', () => {
     assert.ok(performance.now() - started < 5_000)
   })
 
-  it('legacy login takes a form or JSON, with any Content-Type or none, and gives a token that works', async () => {
+  it('legacy login accepts a form or JSON with any Content-Type, and returns a valid token', async () => {
     const asForm = `email=${encodeURIComponent('ada@example.com')}&password=${encodeURIComponent(password)}`
     const asJson = JSON.stringify({ email: 'ada@example.com', password })
     for (const options of [
       { body: asForm, headers: form },
       { body: asJson },
-      // curl -d says that JSON is a form.
+      // `curl -d` labels JSON as a form.
       { body: asJson, headers: form },
       { body: asForm, headers: { 'content-type': 'text/plain' } },
     ]) {
@@ -92,9 +91,9 @@ describe('logging in', () => {
     }
   })
 
-  it('legacy login is refused with a wrong password, and slowed down together with the login form', async () => {
+  it('legacy login refuses a wrong password, and shares the limit of the login form', async () => {
     const wrong = { token: null, body: { email: 'eve@example.com', password: 'wrong password' } }
-    // At once: after five that took long, the sixth would have waited long enough.
+    // Concurrently, because five slow attempts would take as long as the delay.
     const answers = await Promise.all(Array.from({ length: 6 }, () => service.call('POST', '/token', wrong)))
     const slowed = answers.filter(({ status }) => status === 429)
     assert.deepEqual(answers.map(({ status }) => status).toSorted(), [401, 401, 401, 401, 401, 429])
@@ -104,7 +103,7 @@ describe('logging in', () => {
     await refused(400, /password is missing/, 'POST', '/token', { token: null, body: { email: 'a@b.c' } })
   })
 
-  it('the legacy API has the version that Jenkins asks for', async () => {
+  it('the legacy API reports the version that Jenkins checks', async () => {
     assert.equal((await ok('GET', '/health-check', { token: null })).api_version, '2.4.0')
   })
 })
@@ -217,7 +216,7 @@ describe('VM lifecycle', () => {
     await refused(404, /No VMs with that name/, 'POST', '/resources/vm/exec/stop', elsewhere)
   })
 
-  it('the legacy API answers save and commit when they are done, or with why they failed', async () => {
+  it('the legacy API answers save and commit when they end, with the reason of a failure', async () => {
     const { collections } = service.services
     const captured = async (image: string, end: (capture: ImageCapture) => Promise<unknown>) => {
       await eventually(async () => assert.ok(collections.images.get('', image)?.value.capture))
@@ -276,7 +275,7 @@ describe('VM lifecycle', () => {
     })
   })
 
-  it('the legacy API refuses at once what no node can take, in the words that clients look for', async () => {
+  it('the legacy API refuses a VM without room, with the message that clients look for', async () => {
     await refused(409, /^No available nodes with sufficient CPU\.$/, 'POST', '/resources/vm/deploy', {
       body: { orka_vm_name: name },
     })
@@ -438,7 +437,7 @@ describe('images and ISOs', () => {
 })
 
 describe('remote images and ISOs', () => {
-  it('the legacy API lists remote images and ISOs, and answers a pull when it is ready or with why it failed', async () => {
+  it('the legacy API lists remote images and ISOs, and answers a pull when it ends', async () => {
     await using remote = await startRemote()
     const remotes = [{ name: 'lab', url: remote.url, allowInsecure: true }]
     await using own = await startService({ settings: { legacy: { enabled: true }, remotes } })
@@ -466,7 +465,7 @@ describe('remote images and ISOs', () => {
 })
 
 describe('the certificate', () => {
-  it('the legacy API sets the certificate as its own operation does', async () => {
+  it('the legacy API sets the certificate like the operation', async () => {
     const { cert, key } = await makePair()
     const { message } = await ok('POST', '/resources/cert/set', await fileForm({ certPath: cert, keyPath: key }))
     assert.equal(message, 'Successfully set certificate')
@@ -474,7 +473,7 @@ describe('the certificate', () => {
   })
 })
 
-describe('who calls', () => {
+describe('usage', () => {
   it('legacy calls are counted by endpoint, subject and client, across a restart', async () => {
     await service.call('GET', '/resources/ports', { headers: { 'user-agent': 'old-script/1.0' } })
     await service.call('GET', '/resources/ports', { headers: { 'user-agent': 'old-script/1.0' } })

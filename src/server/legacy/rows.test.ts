@@ -1,4 +1,4 @@
-// Every row of the mapping against the gateway: carried out, 410 with advice, or 404; headers; permissions; switched off.
+// Every row of the mapping through the gateway: answers, headers, permissions, and the disabled gateway.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { startService, type TestService } from '../../../test/support/rigs/service.ts'
@@ -21,7 +21,7 @@ const urlOf = ({ path }: LegacyCall): string => path.replaceAll(/\{\w+\}/g, 'x')
 const keptCalls = ['GET /resources/vm/list/all', 'GET /resources/vm/list/{user}', 'GET /health-check']
 const isCarriedOut = ({ fate }: LegacyRow, { method, path }: LegacyCall): boolean =>
   fate === 'replaced' || keptCalls.includes(`${method} ${path}`)
-/** Without an identity provider of its own the service knows no passwords; what a version lacks is gone, too. */
+/** Calls that answer 410 here: logins need the built-in identity provider. */
 const goneAllTheSame = ['POST /token']
 
 const pageOf = ({ anchor }: LegacyRow): string => `${on.apiUrl}/api/v1/legacy#${anchor}`
@@ -57,7 +57,7 @@ describe('every row', () => {
         }
       })
 
-      it(`legacy row ${name}: 410 where the gateway is off`, async () => {
+      it(`legacy row ${name}: 410 if the gateway is disabled`, async () => {
         const answer = await off.call(call.method, urlOf(call), { token: null })
         assert.equal(answer.status, 410)
         assert.match(answer.body.errors[0].message, /switched off/)
@@ -89,7 +89,7 @@ describe('every row', () => {
 })
 
 describe('legacy page', () => {
-  it('the legacy page is public, with every row, also where the gateway is off', async () => {
+  it('the legacy page is public and has every row, also if the gateway is disabled', async () => {
     for (const service of [on, off]) {
       const { status, text, headers } = await service.call('GET', '/api/v1/legacy', { token: null })
       assert.deepEqual([status, headers['content-type']], [200, 'text/html; charset=utf-8'])
@@ -100,7 +100,7 @@ describe('legacy page', () => {
 })
 
 describe('slashes', () => {
-  it('trailing and doubled slashes make no other legacy path', async () => {
+  it('trailing and doubled slashes are ignored', async () => {
     const { body } = await on.call('GET', '/resources/vm/list')
     for (const path of ['/resources/vm/list/', '//resources/vm/list', '///resources/vm/list//?x=/y/']) {
       const answer = await on.call('GET', path)
@@ -113,7 +113,7 @@ describe('slashes', () => {
     assert.equal((await on.call('GET', '//console')).status, 404, 'others stay as they are')
   })
 
-  it('an empty or blank segment of a legacy path is no name', async () => {
+  it('an empty or blank segment of a legacy path is refused', async () => {
     for (const [method, path, status] of [
       ['POST', '/resources/node/tag/', 404],
       ['GET', '/resources/vm/list/%20', 400],
@@ -149,7 +149,7 @@ describe('refusals before routes', () => {
 })
 
 describe('Link', () => {
-  it('the Link header of a legacy answer has the name that the client gave, also of nothing that exists', async () => {
+  it('the Link header has the name from the request, also of a missing record', async () => {
     const vm = { orka_vm_name: 'a/b' }
     const linked = async (method: string, path: string, body?: object) =>
       String((await on.call(method, path, { body })).headers.link)
@@ -189,7 +189,7 @@ describe('faulty fields', () => {
 const addNode = () => startNode(on, { name: 'macpro-1' })
 
 describe('unknown calls', () => {
-  it('a call that is no legacy row is 404 in the envelope, or 405 where the path is one', async () => {
+  it('an unknown call is 404 in the envelope, or 405 with another method of a known path', async () => {
     for (const path of [
       '/resources',
       '/resources/vm/fly',
@@ -208,7 +208,7 @@ describe('unknown calls', () => {
     assert.deepEqual([answer.status, answer.headers.allow], [405, 'POST'])
   })
 
-  it('a call that is no legacy row is 410 where the gateway is off', async () => {
+  it('a call that is no legacy row is 410 if the gateway is disabled', async () => {
     assert.equal((await off.call('GET', '/resources/vm/fly', { token: null })).status, 410)
     assert.equal((await off.call('PUT', '/token', { token: null })).status, 410)
   })
@@ -220,7 +220,7 @@ describe('unknown calls', () => {
 })
 
 describe('the namespace', () => {
-  it('the namespace of legacy calls is the one of the settings, also by its alias', async () => {
+  it('legacy calls use the namespace of the settings, also under its alias', async () => {
     await using own = await startService({ settings: { legacy: { enabled: true, namespace: 'orka-ios' } } })
     const missing = await own.call('GET', '/resources/vm/list')
     assert.equal(missing.status, 404)

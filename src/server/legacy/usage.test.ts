@@ -1,4 +1,4 @@
-// Counting who calls paths of 2.4.x: batches, several servers, a store that fails, text that anybody may send.
+// Counts of 2.4.x calls: batches, several servers, a failing store, arbitrary User-Agents.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { openMemory } from '../../store/memory.ts'
@@ -29,7 +29,7 @@ describe('the usage of 2.4.x', () => {
     assert.deepEqual([second?.calls, second?.firstAt], [1, '2026-11-15T09:01:00Z'])
   })
 
-  it('the usage of 2.4.x adds up what several servers count', async () => {
+  it('the usage of 2.4.x adds the counts of several servers', async () => {
     const { collections, clock, usage } = await open()
     const other = new LegacyUsageCounter(collections, clock)
     for (let round = 0; round < 5; round++) {
@@ -42,7 +42,7 @@ describe('the usage of 2.4.x', () => {
     assert.equal(usage.items()[0]?.calls, 10)
   })
 
-  it('the usage of 2.4.x keeps what could not be written for the next batch', async () => {
+  it('the usage of 2.4.x writes failed counts with the next batch', async () => {
     const { collections, usage } = await open()
     const { change } = collections.legacyUsage
     collections.legacyUsage.change = async () => {
@@ -60,7 +60,7 @@ describe('the usage of 2.4.x', () => {
     )
   })
 
-  it('the usage of 2.4.x does not grow with what clients call themselves', async () => {
+  it('the usage of 2.4.x has a limited number of clients', async () => {
     const { usage } = await open()
     for (let index = 0; index < 5_500; index++) usage.count({ ...call, client: `x${index}`.padEnd(500, 'y') })
     await usage.flush()
@@ -74,7 +74,7 @@ describe('the usage of 2.4.x', () => {
     assert.ok(items.every(({ client }) => client.length <= 120))
   })
 
-  it('the usage of 2.4.x forgets who has not called for half a year', async () => {
+  it('the usage of 2.4.x deletes counts after half a year without calls', async () => {
     const { usage, clock } = await open()
     usage.count(call)
     await usage.flush()

@@ -1,4 +1,4 @@
-// What every list can do: pages, selectors, ETag, watch. Shown on registry credentials.
+// Features of all lists: pages, selectors, ETag and watch, on the example of registry credentials.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import v8 from 'node:v8'
@@ -27,7 +27,7 @@ const remove = (index: number) => service.call('DELETE', `${path}/remove`, { bod
 const servers = (items: { server: string }[]): string[] => items.map(({ server }) => server)
 
 describe('paging', () => {
-  it('paging goes through all, in order, each once, also while others come and go', async () => {
+  it('paging returns all items in order, each once, also during other changes', async () => {
     for (let index = 0; index < 10; index++) await add(index)
     const seen: string[] = []
     let next: string | undefined
@@ -42,13 +42,13 @@ describe('paging', () => {
     assert.deepEqual(seen, [...Array.from({ length: 10 }, (_, index) => host(index)), host(20)])
   })
 
-  it('paging has no continue on the last page, and exactly {"items":[]} for nothing', async () => {
+  it('paging has no continue on the last page, and {"items":[]} for an empty list', async () => {
     assert.equal((await service.call('GET', `${path}?limit=5`)).text, '{"items":[]}')
     await add(1)
     assert.equal((await service.call('GET', `${path}?limit=1`)).body.continue, undefined)
   })
 
-  it('paging reads no more records than the page shows, and one, unless a selector may skip some', async (t) => {
+  it('paging reads one record more than the page has, unless a selector may skip some', async (t) => {
     for (let index = 0; index < 9; index++) await add(index)
     const { mock } = t.mock.method(service.services.collections.registryCredentials.view, 'range')
     const readFor = async (query: string): Promise<number> => {
@@ -79,8 +79,8 @@ describe('paging', () => {
   }
 })
 
-describe('an item that is kept', () => {
-  it('an item that is kept takes not much more than its text', () => {
+describe('a cached item', () => {
+  it('a cached item takes little more memory than its text', () => {
     v8.setFlagsFromString('--expose-gc')
     const collectGarbage: () => void = vm.runInNewContext('gc')
     const heapBytes = (): number => {
@@ -131,7 +131,7 @@ describe('ETag', () => {
     assert.equal(changed.body.items.length, 2)
   })
 
-  it('ETag does not hide a bad query, and takes * for anything', async () => {
+  it('ETag does not hide an invalid query, and * matches all versions', async () => {
     const { headers } = await service.call('GET', path)
     for (const query of ['fieldSelector=bad', 'continue=zzz']) {
       assert.equal(
@@ -142,7 +142,7 @@ describe('ETag', () => {
     assert.equal((await service.call('GET', path, { headers: { 'if-none-match': '*' } })).status, 304)
   })
 
-  it('ETag stands on single records too', async () => {
+  it('single records have an ETag too', async () => {
     const answer = await service.call('GET', '/api/v1/namespaces/svc-default')
     assert.equal(answer.headers.etag, `"${answer.body.resourceVersion}"`)
     const same = await service.call('GET', '/api/v1/namespaces/svc-default', {
@@ -151,7 +151,7 @@ describe('ETag', () => {
     assert.equal(same.status, 304)
   })
 
-  it('ETag stands on what is made for each answer, and changes with it', async () => {
+  it('a computed answer has an ETag, which changes with it', async () => {
     const tagOf = async (url: string, status: number, tag = '""'): Promise<string> => {
       const answer = await service.call('GET', url, { headers: { 'if-none-match': tag } })
       assert.equal(answer.status, status, `${url} ${answer.text}`)
@@ -166,8 +166,8 @@ describe('ETag', () => {
   })
 })
 
-describe('a list that is made for each answer', () => {
-  it('a list that is made for each answer has pages and selectors, and says that it cannot be watched', async () => {
+describe('a computed list', () => {
+  it('a computed list has pages and selectors, and refuses a watch', async () => {
     const users = ['ana', 'bo', 'cy'].map((name) => `${name}@example.com`)
     await service.call('POST', `${subjects}/add`, { body: { users } })
     const seen: string[] = []
@@ -228,7 +228,7 @@ const brief = (events: WatchEvent[]): string[] =>
 describe('watch', () => {
   beforeEach(() => service.listen())
 
-  it('watch begins with what is there, then follows', async () => {
+  it('watch starts with the present items, then follows changes', async () => {
     await add(1)
     const events = await watch('', 4, async () => {
       await add(2)
@@ -251,7 +251,7 @@ describe('watch', () => {
     assert.deepEqual(brief(await watch(`&resourceVersion=${rev}`, 2)), [`ADDED ${host(2)} u2`, `ADDED ${host(3)} u0`])
   })
 
-  it('watch sees things enter and leave a selection', async () => {
+  it('watch reports items that enter and leave a selection', async () => {
     const events = await watch(`&fieldSelector=${encodeURIComponent('username=in')}`, 2, async () => {
       await add(1, { username: 'out' })
       await add(1, { username: 'in', replace: true })
@@ -260,7 +260,7 @@ describe('watch', () => {
     assert.deepEqual(brief(events), [`ADDED ${host(1)} in`, `DELETED ${host(1)} in`])
   })
 
-  it('watch answers 410 Expired for a past that is gone and for a future that is not there', async () => {
+  it('watch answers 410 Expired for versions that are no longer kept, and for later ones', async () => {
     for (let index = 0; index < 5; index++) await add(index)
     await service.services.store.compact(service.services.collections.registryCredentials.view.rev)
     for (const rev of ['1', '999999']) {

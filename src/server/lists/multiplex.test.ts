@@ -29,7 +29,7 @@ interface Connection {
   readonly messages: Message[]
   readonly closed: Promise<number>
   say(message: unknown): void
-  /** The next one of this watch and type, which is taken out. */
+  /** Removes and returns the next message of this watch and type. */
   next(watch: number, type: string): Promise<Message>
 }
 
@@ -61,8 +61,8 @@ const withToken = (token = service.adminToken) => connect({ authorization: `Bear
 const inDefault = '/api/v1/namespaces/svc-default'
 const addAccount = (name: string) => service.call('POST', `${inDefault}/serviceaccounts/${name}`)
 
-describe('a connection of watches', () => {
-  it('a connection of watches whose client reads no answers is not listened to, and holds up nobody', async () => {
+describe('a connection', () => {
+  it('a connection whose client reads no answers is not read, and delays no other', async () => {
     const { socket } = await withToken()
     socket.pause()
     for (let sent = 0; sent < 60_000; sent++) socket.send('{}')
@@ -71,14 +71,14 @@ describe('a connection of watches', () => {
     assert.ok(performance.now() - before < 10_000, 'others are answered')
   })
 
-  it('messages of a connection of watches count as requests of their caller', async () => {
+  it('messages of a connection count as requests of their caller', async () => {
     const connection = await withToken()
     service.services.limits.charge = () => new ApiError('TooManyRequests', 'Too many requests; try again in 1 s')
     connection.say({ watch: 1, path: '/api/v1/namespaces' })
     assert.match((await connection.next(-1, 'ERROR')).object.message, /Too many requests/)
   })
 
-  it('a connection of watches shows what is there, says that this is all, and goes on, for several lists', async () => {
+  it('a connection shows the present items, a bookmark and changes of several lists', async () => {
     await addAccount('first')
     const connection = await withToken()
     connection.say({ watch: 1, path: `${inDefault}/serviceaccounts` })
@@ -97,7 +97,7 @@ describe('a connection of watches', () => {
     )
   })
 
-  it('a connection of watches tells what changes beside the records, and tells it again to whoever resumes', async () => {
+  it('a connection reports items that change without their records, also to clients that resume', async () => {
     await addImage(service, 'tool', 'arm64')
     const connection = await withToken()
     connection.say({ watch: 1, path: `${inDefault}/images` })
@@ -109,7 +109,7 @@ describe('a connection of watches', () => {
     )
     const used = await connection.next(1, 'MODIFIED')
     assert.deepEqual([used.object.name, used.object.usedBy], ['tool', ['svc-default/demo']])
-    // A bookmark follows: the record of the image is older than what was seen of the list.
+    // A bookmark follows, because the record of the image is older than the last version that was sent.
     assert.ok(Number((await connection.next(1, 'BOOKMARK')).object.resourceVersion) >= Number(resourceVersion))
     connection.say({ watch: 2, path: `${inDefault}/images`, query: { resourceVersion } })
     assert.deepEqual((await connection.next(2, 'MODIFIED')).object.usedBy, ['svc-default/demo'])
@@ -131,7 +131,7 @@ describe('a connection of watches', () => {
     assert.deepEqual(left.subjects, [{ kind: 'User', name: 'ana@example.com' }])
   })
 
-  it('a connection of watches shows the same objects as the list, from a version on, and through selectors', async () => {
+  it('a connection shows the same objects as the list, from a version on, and through selectors', async () => {
     await addAccount('first')
     const list = await service.call('GET', `${inDefault}/serviceaccounts`)
     const version = String(list.headers['resource-version'])
@@ -152,7 +152,7 @@ describe('a connection of watches', () => {
     )
   })
 
-  it('a connection of watches ends one watch and keeps the others', async () => {
+  it('a connection ends one watch and keeps the others', async () => {
     const connection = await withToken()
     connection.say({ watch: 1, path: `${inDefault}/serviceaccounts` })
     connection.say({ watch: 2, path: `${inDefault}/serviceaccounts` })
@@ -172,7 +172,7 @@ describe('a connection of watches', () => {
     await eventually(() => assert.equal(watches.open, 0))
   })
 
-  it('a connection of watches ends a watch that has not begun yet, and takes its number again', async () => {
+  it('a connection ends a watch that is not open yet, and accepts its number again', async () => {
     const connection = await withToken()
     const { watches } = service.services.metrics
     for (let round = 0; round < 20; round++) {
@@ -181,13 +181,13 @@ describe('a connection of watches', () => {
     }
     connection.say({ watch: 1, path: '/api/v1/namespaces' })
     await connection.next(1, 'BOOKMARK')
-    // The connection, and the last of them.
+    // The connection and the last watch.
     await eventually(() => assert.equal(watches.open, 2))
     connection.say({ watch: 1, path: '/api/v1/namespaces' })
     assert.match((await connection.next(1, 'ERROR')).object.message, /already open/)
   })
 
-  it('a connection of watches works under a prefix', async () => {
+  it('a connection works under a prefix', async () => {
     await service[Symbol.asyncDispose]()
     service = await startService({ settings: { console: { pathPrefix: '/tools' } } })
     url = `${await service.listen()}/tools`
@@ -204,7 +204,7 @@ describe('a connection of watches', () => {
     'a version that is none': [{ path: '/api/v1/namespaces', query: { resourceVersion: 'x' } }, 'BadRequest'],
     'a selector that is none': [{ path: '/api/v1/namespaces', query: { fieldSelector: 'nothing=1' } }, 'BadRequest'],
   }
-  it('a connection of watches answers what cannot be watched by an error of that watch', async () => {
+  it('a connection answers a list that cannot be watched with an error of that watch', async () => {
     const connection = await withToken()
     let watch = 0
     for (const [name, [message, reason]] of Object.entries(refused)) {
@@ -221,7 +221,7 @@ describe('a connection of watches', () => {
     await connection.next(1, 'BOOKMARK')
   })
 
-  it('a connection of watches shows nobody what is not theirs, and stops when it is theirs no more', async () => {
+  it('a connection shows only lists that the caller may see, and ends a watch after the role was removed', async () => {
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-other' } })
     const bindings = '/api/v1/namespaces/svc-other/rolebindings/svc-dev/subjects'
     const connection = await withToken(service.devToken)
@@ -237,7 +237,7 @@ describe('a connection of watches', () => {
     assert.equal((await connection.next(3, 'ERROR')).object.reason, 'Forbidden')
   })
 
-  it('a connection of watches is for those with a token, or for our own page', async () => {
+  it('a connection needs a token, or the session of the console', async () => {
     await assert.rejects(withToken('nonsense'), /401/)
     const browser = openBrowser(service, url)
     await logIn(browser, service.devToken)

@@ -1,4 +1,4 @@
-// The certificate in its life: made, renewed, shared between servers, swapped under load without a failed request.
+// The life of the certificate: creation, renewal, several servers, replacement under load.
 import assert from 'node:assert/strict'
 import { randomBytes, X509Certificate } from 'node:crypto'
 import https from 'node:https'
@@ -30,8 +30,8 @@ async function cluster() {
   return { store, secrets, clock, server }
 }
 
-describe('a certificate of our own', () => {
-  it('a certificate of our own names localhost, this machine and where it listens, for at most 825 days, by ECDSA P-256', async () => {
+describe('a self-signed certificate', () => {
+  it('a self-signed certificate has localhost, this machine and the listening address, at most 825 days, and ECDSA P-256', async () => {
     const { server, clock } = await cluster()
     const { certificates } = await server([...ownNames('192.0.2.7')])
     const { certificate, facts } = await certificates.current()
@@ -46,7 +46,7 @@ describe('a certificate of our own', () => {
     assert.deepEqual(ownNames('0.0.0.0').includes('0.0.0.0'), false)
   })
 
-  it('a certificate of our own names the address that clients use, where it listens everywhere', async () => {
+  it('a self-signed certificate has the public address if the server listens on all addresses', async () => {
     const local = ['localhost', '127.0.0.1', '::1', os.hostname().toLowerCase()]
     for (const everywhere of ['0.0.0.0', '::']) {
       assert.deepEqual(ownNames(everywhere), local)
@@ -61,7 +61,7 @@ describe('a certificate of our own', () => {
     assert.equal(leaf.checkIP('0.0.0.0'), undefined)
   })
 
-  it('a certificate of our own is made once, also by servers that start at the same time, and stays', async () => {
+  it('a self-signed certificate is made once, also by servers that start at the same time', async () => {
     const { server } = await cluster()
     const servers = [await server(), await server(), await server()]
     const served = await Promise.all(
@@ -71,7 +71,7 @@ describe('a certificate of our own', () => {
     assert.deepEqual(await (await server()).certificates.current(), served[0])
   })
 
-  it('a certificate of our own is renewed in its last 30 days with the key that clients pinned, and every server hears of it', async () => {
+  it('a self-signed certificate is renewed in its last 30 days with the same key, on every server', async () => {
     const { server, clock } = await cluster()
     const [one, two] = [await server(), await server()]
     const { facts, certificate, key } = await one.certificates.current()
@@ -97,7 +97,7 @@ describe('a certificate of our own', () => {
     assert.deepEqual((await two.certificates.current()).facts, renewed)
   })
 
-  it('a certificate of our own is not put in place of an uploaded one that ends', async () => {
+  it('an uploaded certificate that expires is not replaced by a self-signed one', async () => {
     const { server, clock } = await cluster()
     const { certificates } = await server()
     const { cert, key } = await makePair()
@@ -107,7 +107,7 @@ describe('a certificate of our own', () => {
     assert.equal((await certificates.current()).facts.fingerprint, fingerprint)
   })
 
-  it('a certificate of our own whose key was altered or moved is refused, not replaced', async () => {
+  it('a certificate with an altered or moved key is refused, not replaced', async () => {
     const { server, store } = await cluster()
     await (await server()).certificates.current()
     const entry = await store.get('/certificates/api')
@@ -118,7 +118,7 @@ describe('a certificate of our own', () => {
 })
 
 describe('swapping certificates under load', () => {
-  it('swapping certificates under load fails no request, ends no watch, and new connections get the new one at once', async () => {
+  it('swapping certificates under load fails no request and ends no watch, and new connections get the new one', async () => {
     await using service = await startService({
       settings: { limits: { requestsPerMinute: 1_000_000_000 } },
       logLevel: 'warn',
@@ -180,7 +180,7 @@ describe('swapping certificates under load', () => {
     let requests = 0
     const failures: unknown[] = []
     const keepAlive = new https.Agent({ keepAlive: true, maxSockets: 8 })
-    /** Sessions are resumed from connection to connection, as browsers and Go programs do. */
+    /** Resumes TLS sessions, like browsers and Go programs. */
     const fresh = new https.Agent({ keepAlive: false, maxCachedSessions: 100 })
     const worker = async (agent: https.Agent): Promise<void> => {
       while (!stop) {

@@ -1,4 +1,4 @@
-// Whose fields are whose: updates, applies and conflicts, and what holds for all of them.
+// Managers of fields: updates, applies, conflicts, and properties of random changes.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -31,8 +31,8 @@ const ownedBy = (entries: readonly ManagedFields[], manager: string): string[] =
     .flatMap(({ fieldsV1 }) => [...decoded(fieldsV1)].map(pathText))
     .toSorted()
 
-describe('owners of fields', () => {
-  it('an apply takes what it names, and a field that it no longer names goes', () => {
+describe('managers of fields', () => {
+  it('an apply takes the fields that it names, and removes those that it no longer names', () => {
     const one = apply([], {}, { spec: { cpu: 4, tags: ['a', 'b'] } }, 'git')
     assert.deepEqual(ownedBy(one.managedFields, 'git'), ['.spec.cpu', '.spec.tags["a"]', '.spec.tags["b"]'])
     const two = apply(one.managedFields, one.object, { spec: { tags: ['b'] } }, 'git')
@@ -40,7 +40,7 @@ describe('owners of fields', () => {
     assert.deepEqual(ownedBy(two.managedFields, 'git'), ['.spec.tags["b"]'])
   })
 
-  it('a field that another manager owns too stays when one lets it go', () => {
+  it('a field with another manager stays when one manager gives it up', () => {
     const one = apply([], {}, { spec: { cpu: 4 } }, 'a')
     const two = apply(one.managedFields, one.object, { spec: { cpu: 4, image: 'x' } }, 'b')
     const three = apply(two.managedFields, two.object, { spec: {} }, 'a')
@@ -48,7 +48,7 @@ describe('owners of fields', () => {
     assert.deepEqual(ownedBy(three.managedFields, 'a'), [])
   })
 
-  it('an apply that changes what others own is a conflict in the words of kubectl, unless it is forced', () => {
+  it('an apply of fields of other managers is a conflict with the message that kubectl knows, unless forced', () => {
     const entries = update([], {}, { spec: { cpu: 4, image: 'x' } }, 'kubectl')
     const live = { spec: { cpu: 4, image: 'x' } }
     const refused = (config: unknown, message: string): void =>
@@ -74,7 +74,7 @@ describe('owners of fields', () => {
     assert.deepEqual(ownedBy(forced.managedFields, 'kubectl'), ['.spec.image'])
   })
 
-  it('kubectl takes over what it applied itself before, and no more', () => {
+  it('kubectl takes over only the fields of its last client-side apply', () => {
     const live = { spec: { cpu: 4, image: 'x' } }
     const entries = update([], {}, live, 'kubectl-client-side-apply')
     const as = (manager: string, config: object, lastApplied: object) =>
@@ -85,13 +85,13 @@ describe('owners of fields', () => {
     assert.throws(() => as('kubectl', { spec: { cpu: 8 } }, { spec: { cpu: 2 } }), /1 conflict/)
   })
 
-  it('what nobody noted belongs to whoever wrote before the first apply', () => {
+  it('fields without a manager belong to the placeholder before-first-apply', () => {
     assert.throws(() => apply([], { spec: { cpu: 4 } }, { spec: { cpu: 8 } }, 'git'), /"before-first-apply"/)
     const { managedFields } = apply([], { spec: { cpu: 4 } }, { spec: { cpu: 4 } }, 'git')
     assert.deepEqual(managedFields.map(({ manager }) => manager).toSorted(), ['before-first-apply', 'git'])
   })
 
-  it('an update takes what it changes from everybody', () => {
+  it('an update takes the fields that it changes from all managers', () => {
     const { managedFields, object } = apply([], {}, { metadata: { labels: { a: '1', b: '1' } } }, 'git')
     const after = { metadata: { labels: { a: '2' } } }
     const entries = update(managedFields, object, after, 'kubectl-label')
@@ -100,7 +100,7 @@ describe('owners of fields', () => {
     assert.equal(update(entries, after, after, 'other'), entries)
   })
 
-  it('no more than ten managers that update are told apart', () => {
+  it('at most ten updating managers are kept apart', () => {
     let entries: readonly ManagedFields[] = []
     for (let index = 0; index < 30; index++)
       entries = update(
@@ -113,7 +113,7 @@ describe('owners of fields', () => {
     assert.equal(ownedBy(entries, 'ancient-changes').length, 21)
   })
 
-  it('entries of clients are read, and nonsense in them is refused', () => {
+  it('entries of clients are read, and invalid ones refused', () => {
     const entry = { manager: 'a', operation: 'Apply', fieldsV1: { 'f:spec': { '.': {}, 'f:cpu': {} } } }
     assert.deepEqual(ownedBy(readManagedFields([entry], 'v1', time) ?? [], 'a'), ['.spec.cpu'])
     assert.deepEqual(readManagedFields([{}], 'v1', time), [])
@@ -149,7 +149,7 @@ describe('owners of fields', () => {
     { requiredKeys: [] },
   )
 
-  it('paths are the same after they were written down and read', () => {
+  it('paths survive encoding and decoding', () => {
     fc.assert(
       fc.property(objects, (object) => {
         const paths = new Set(valuesOf(object, shape).keys())
@@ -159,7 +159,7 @@ describe('owners of fields', () => {
     )
   })
 
-  it('a merge has all of what is merged in, and what that does not name of the other', () => {
+  it('a merge has all fields of the patch, and the others of the object', () => {
     fc.assert(
       fc.property(objects, objects, (onto, from) => {
         const result = valuesOf(merged(onto, from, shape), shape)
@@ -171,7 +171,7 @@ describe('owners of fields', () => {
     )
   })
 
-  it('after a forced apply its manager owns exactly what it named, and the object has that', () => {
+  it('after a forced apply, its manager has exactly the fields that it named, with their values', () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c'), objects, fc.boolean()), { maxLength: 6 }),
@@ -188,7 +188,7 @@ describe('owners of fields', () => {
               const there = valuesOf(object, shape)
               for (const [path, value] of valuesOf(config, shape)) assert.deepEqual(there.get(path), value)
             }
-            // Whoever owns a field owns one that is there.
+            // Every managed field exists.
             const there = valuesOf(object, shape)
             for (const { fieldsV1 } of entries) for (const path of decoded(fieldsV1)) assert.ok(there.has(path), path)
           }

@@ -1,4 +1,4 @@
-// Metadata of objects of every kind, owners of their fields, and deletions that finalizers hold up.
+// Metadata of objects, managers of their fields, and finalizers.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type KubernetesRig, startKubernetes } from '../../../test/support/rigs/kubernetes.ts'
@@ -42,8 +42,8 @@ const applyAs = (name: string, spec: object, manager: string, more = '') =>
 const managers = (body: { metadata: { managedFields?: { manager: string; operation: string }[] } }): string[] =>
   (body.metadata.managedFields ?? []).map(({ manager, operation }) => `${manager} ${operation}`).toSorted()
 
-describe('metadata of objects of the Kubernetes wire', () => {
-  it('an object is there with its metadata from its first version on', async () => {
+describe('metadata of objects of the Kubernetes API', () => {
+  it('the first version of an object has its metadata', async () => {
     const metadata = { labels: { a: 'b' }, annotations: { 'example.com/x': '1' }, finalizers, ownerReferences: [owner] }
     const { body } = await kube.call('POST', `${configs}?fieldManager=ci`, { body: config('whole', {}, metadata) })
     for (const [name, value] of Object.entries(metadata).filter(
@@ -56,12 +56,12 @@ describe('metadata of objects of the Kubernetes wire', () => {
     const watching = await kube.watch(`${configs}?watch=true&fieldSelector=metadata.name%3Dwhole`)
     await watching.until(1)
     const [{ object }] = watching.events as [{ object: typeof body }]
-    // Nothing was written after the creation: a crash in between would have lost it.
+    // One write, so that a crash cannot lose the metadata.
     assert.equal(object.metadata.resourceVersion, resourceVersion)
     assert.equal(object.metadata.labels.a, 'b')
   })
 
-  it('the generation rises with the spec, by either API, and not with metadata', async () => {
+  it('the generation increases with changes of the spec through either API, and not with metadata', async () => {
     await create(config('gen', { cpu: 2 }))
     const of = async (): Promise<number> => (await kube.call('GET', `${configs}/gen`)).body.metadata.generation
     await patch(`${configs}/gen`, { metadata: { labels: { a: 'b' } } })
@@ -77,7 +77,7 @@ describe('metadata of objects of the Kubernetes wire', () => {
     assert.equal(body.metadata.labels.a, 'b')
   })
 
-  it('kinds of Kubernetes itself keep metadata, for who may change them', async () => {
+  it('kinds of Kubernetes itself store metadata of callers who may change them', async () => {
     const accounts = '/api/v1/namespaces/orka-default/serviceaccounts'
     const bindings = '/apis/rbac.authorization.k8s.io/v1/namespaces/orka-default/rolebindings'
     const sa = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'kept', labels: { a: 'b' } } }
@@ -105,7 +105,7 @@ describe('metadata of objects of the Kubernetes wire', () => {
       assert.equal(metadata.annotations['example.com/x'], url)
       assert.equal((await patch(url, { metadata: { labels: { team: null } } })).body.metadata.labels.team, undefined)
     }
-    // Subjects that are added keep what is kept with them.
+    // Adding subjects leaves the metadata unchanged.
     const subjects = [{ kind: 'User', name: 'ana@example.com' }, { kind: 'User', name: 'bo@example.com' }] // biome-ignore format: a list
     const { body } = await patch(`${bindings}/orka-dev`, { subjects })
     assert.equal(body.metadata.labels.a, 'b')
@@ -119,7 +119,7 @@ describe('metadata of objects of the Kubernetes wire', () => {
     assert.equal((await service.call('PUT', placed, { body: { labels: {}, annotations: {} } })).status, 404)
   })
 
-  it('strategic patches merge lists with keys, and take directives', async () => {
+  it('strategic patches merge lists by key, and accept directives', async () => {
     const url = '/api/v1/nodes/node-1'
     const given = { metadata: { finalizers: ['a/1', 'a/2'], ownerReferences: [owner] } }
     await patch(url, given, strategic)
@@ -148,7 +148,7 @@ describe('metadata of objects of the Kubernetes wire', () => {
 })
 
 describe('server-side apply', () => {
-  it('conflicts with other managers are named, and forced ones change hands', async () => {
+  it('a conflict names the other managers, and force takes their fields', async () => {
     assert.equal((await applyAs('ssa', { image: 'intel', cpu: 4 }, 'git')).status, 201)
     const refused = await applyAs('ssa', { image: 'intel', cpu: 8 }, 'ops')
     assert.equal(refused.status, 409)
@@ -164,7 +164,7 @@ describe('server-side apply', () => {
     assert.equal(forced.body.spec.cpu, 8)
     const again = await applyAs('ssa', { image: 'intel', cpu: 8 }, 'ops')
     assert.equal(again.body.metadata.resourceVersion, forced.body.metadata.resourceVersion)
-    // What nobody wants any more goes back to its default.
+    // A field without managers returns to its default.
     await applyAs('ssa', { image: 'intel' }, 'ops')
     assert.equal(
       (await kube.call('GET', `${configs}/ssa`)).body.spec.cpu,
@@ -172,14 +172,14 @@ describe('server-side apply', () => {
     )
   })
 
-  it('a patch takes fields from who applied them', async () => {
+  it('a patch takes fields from the manager that applied them', async () => {
     await applyAs('taken', { image: 'intel', cpu: 4 }, 'git')
     await patch(`${configs}/taken?fieldManager=hand`, { spec: { cpu: 6 } })
     const refused = await applyAs('taken', { image: 'intel', cpu: 4 }, 'git')
     assert.match(refused.body.message, /conflict with "hand" using orka.macstadium.com\/v1 at .*: \.spec\.cpu/)
   })
 
-  it('an apply names only what its manager wants, and the whole is validated', async () => {
+  it('an apply may name some fields only, and the merged object is validated', async () => {
     const node = `${inDefault}/orkanodes/node-1?fieldManager=git`
     const tags = (...of: unknown[]) => ({ metadata: { name: 'node-1' }, spec: { tags: of } })
     await patch(`${inDefault}/orkanodes/node-1`, { spec: { tags: ['hand'] } })
@@ -192,7 +192,7 @@ describe('server-side apply', () => {
     )
   })
 
-  it('what REST created belongs to nobody yet', async () => {
+  it('objects that REST created have no managers', async () => {
     await service.call('POST', '/api/v1/namespaces/svc-default/vmconfigs', {
       body: { name: 'rest', image: 'intel', cpu: 4 },
     })
@@ -200,7 +200,7 @@ describe('server-side apply', () => {
     assert.equal((await applyAs('rest', { cpu: 4 }, 'git')).status, 200)
   })
 
-  it('clients may hand over entries, or reset them', async () => {
+  it('clients may rewrite or reset managedFields', async () => {
     await create(config('entries'))
     const entry = {
       manager: 'x',
@@ -217,7 +217,7 @@ describe('server-side apply', () => {
       { op: 'add', path: '/metadata/managedFields', value: [entry] },
       { op: 'replace', path: '/metadata/resourceVersion', value: version },
     ]
-    // As kubectl does when it goes over to server-side apply.
+    // kubectl does so when it moves to server-side apply.
     const jsonPatch = { 'content-type': 'application/json-patch+json' }
     assert.deepEqual(managers((await patch(`${configs}/entries`, steps(resourceVersion), jsonPatch)).body), ['x Apply'])
     assert.equal((await patch(`${configs}/entries`, steps(resourceVersion), jsonPatch)).status, 409)
@@ -227,7 +227,7 @@ describe('server-side apply', () => {
     assert.equal((await patch(`${configs}/entries?fieldManager=a`, inApply, apply)).status, 400)
   })
 
-  it('two patches at once both take effect', async () => {
+  it('two concurrent patches both take effect', async () => {
     await create(config('both'))
     const labels = Array.from({ length: 4 }, (_, index) => ({ [`l${index}`]: 'x' }))
     const answers = await Promise.all(labels.map((each) => patch(`${configs}/both`, { metadata: { labels: each } })))
@@ -238,7 +238,7 @@ describe('server-side apply', () => {
 })
 
 describe('finalizers', () => {
-  it('an object stays until its finalizers are gone, and is deleted as who asked for it', async () => {
+  it('an object with finalizers is deleted after the last one, in the name of the caller who deleted it', async () => {
     const made = await create(config('held', {}, { finalizers }))
     const url = `${configs}/held`
     assert.equal((await kube.call('DELETE', url, { token: service.devToken })).status, 403)
@@ -255,7 +255,7 @@ describe('finalizers', () => {
     const added = await patch(url, { metadata: { finalizers: [...finalizers, 'example.com/more'] } })
     assert.equal(added.status, 422)
     assert.equal((await patch(url, { metadata: { labels: { a: 'b' } } })).status, 200)
-    // Whoever removes the finalizer need not be allowed to delete the object.
+    // A caller who removes a finalizer needs no permission to delete the object.
     const last = await patch(url, { metadata: { finalizers: null } }, merge, service.devToken)
     assert.equal(last.status, 200)
     assert.equal((await kube.call('GET', url)).status, 404)
@@ -270,7 +270,7 @@ describe('finalizers', () => {
     )
   })
 
-  it('finalizers and owners of an object are set only by who may delete it', async () => {
+  it('only callers who may delete an object can set its finalizers and owners', async () => {
     const { images } = service.services.collections
     for (const [name, fields] of [
       ['built-in', { protected: true }],
@@ -299,7 +299,7 @@ describe('finalizers', () => {
     assert.equal((await kube.call('GET', `${configs}/rested`)).status, 404)
   })
 
-  it('preconditions and policies of a deletion are looked at', async () => {
+  it('a deletion checks preconditions and policies', async () => {
     const { body } = await create(config('pre'))
     const url = `${configs}/pre`
     const remove = (options: object) => kube.call('DELETE', url, { body: { kind: 'DeleteOptions', ...options } })
@@ -312,8 +312,8 @@ describe('finalizers', () => {
   })
 })
 
-describe('what is written beside the spec', () => {
-  it('the status is the service’s', async () => {
+describe('fields other than the spec', () => {
+  it('clients cannot change the status', async () => {
     const url = `${inDefault}/orkanodes/node-1/status`
     const { body } = await kube.call('GET', url)
     assert.equal((await kube.call('PUT', url, { body })).status, 200)
@@ -322,7 +322,7 @@ describe('what is written beside the spec', () => {
     assert.equal((await kube.call('PUT', url, { body: { metadata: { resourceVersion: '1' } } })).status, 409)
   })
 
-  it('fields that are there twice are refused or warned of', async () => {
+  it('duplicate fields are refused or get a warning', async () => {
     const text = '{"metadata":{"name":"twice"},"spec":{"cpu":2,"image":"intel","cpu":4}}'
     const strict = await kube.call('POST', `${configs}?fieldValidation=Strict`, { body: text })
     assert.equal(strict.status, 400)
@@ -333,7 +333,7 @@ describe('what is written beside the spec', () => {
     assert.equal(ignored.headers.warning, undefined)
   })
 
-  it('a dry run makes no token', async () => {
+  it('a dry run creates no token', async () => {
     const accounts = '/api/v1/namespaces/orka-default/serviceaccounts'
     await kube.call('POST', accounts, { body: { metadata: { name: 'dry' } } })
     const body = { kind: 'TokenRequest', spec: { expirationSeconds: 600 } }
@@ -345,7 +345,7 @@ describe('what is written beside the spec', () => {
     assert.equal(refused.status, 403)
   })
 
-  it('metadata of the wrong shape is refused', async () => {
+  it('malformed metadata is refused', async () => {
     const bad = [
       { finalizers: 'x' },
       { finalizers: ['a b'] },
@@ -365,8 +365,8 @@ describe('what is written beside the spec', () => {
   })
 })
 
-describe('finalizers of who lost their role', () => {
-  it('an object whose deleter may no longer delete it stays, until another caller deletes it', async () => {
+describe('finalizers after the deleter lost their role', () => {
+  it('the object stays until a caller with the role deletes it', async () => {
     const url = `${configs}/orphan`
     await create(config('orphan', {}, { finalizers }), service.devToken)
     assert.equal((await kube.call('DELETE', url, { token: service.devToken })).status, 200)
