@@ -19,7 +19,7 @@ import { createApp } from '../server/app.ts'
 import type { Peers } from '../server/cluster/server-calls.ts'
 import { StalenessGuard } from '../server/cluster/staleness-guard.ts'
 import type { Settings } from '../server/config/settings.ts'
-import { createLimits } from '../server/gate/limits.ts'
+import { RateLimits } from '../server/gate/limits.ts'
 import { beginEra, ensureDefaultNamespace } from '../server/gate/namespace.ts'
 import { History } from '../server/http/history.ts'
 import type { Metrics } from '../server/http/metrics.ts'
@@ -130,7 +130,7 @@ export async function assembleServer(input: ServerInput) {
       clock,
     }),
     roles: createRoles(collections),
-    limits: createLimits(settings),
+    limits: new RateLimits(settings.limits),
     certificates,
     nodeKeys: createNodeKeys(signingKeys, clock),
     nodeAuthority: new NodeAuthority({ collections, secrets, clock, log }),

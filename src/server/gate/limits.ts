@@ -1,35 +1,57 @@
-// Rate limits: a caller with a valid token has their own budget. Every other request is charged to its address, so that
-// a flood of bad tokens does not lock out valid ones.
+// Rate limits: a token bucket per caller, with ten seconds' worth of tokens. A caller with a valid token has their own budget.
+// Every other request is charged to its address, so that a flood of bad tokens does not lock out valid ones.
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { callerKey, type Principal } from '../../auth/principal.ts'
 import { networkOf } from '../../rules/addresses.ts'
 import type { Settings } from '../config/settings.ts'
-import { createRateLimit } from './rate-limit.ts'
 
-export interface RateLimits {
-  /** Returns a refusal if the budget is used up. */
-  charge(
-    request: Pick<FastifyRequest, 'ip'>,
-    principal: Principal | undefined,
-    operation?: string,
-  ): ApiError | undefined
+interface Bucket {
+  level: number
+  atMs: number
 }
 
+const burstSeconds = 10
+/** With more callers at once, the least recent one is evicted. */
+const maxBuckets = 20_000
 /** How nodes authenticate. After a power cut a whole fleet may do so at once, from one address. */
 const arrivals = new Set(['joinCluster', 'issueAgentToken', 'replaceNodeKey'])
 
-export function createLimits({ limits }: Pick<Settings, 'limits'>): RateLimits {
-  const rate = createRateLimit()
-  return {
-    charge(request, principal, operation = '') {
-      const seconds = principal
-        ? rate.take(callerKey(principal), limits.requestsPerMinute)
-        : arrivals.has(operation)
-          ? rate.take(`arrivals ${networkOf(request.ip)}`, limits.requestsPerMinute)
-          : rate.take(`address ${networkOf(request.ip)}`, limits.anonymousPerMinute)
-      return seconds === 0 ? undefined : tooMany(seconds)
-    },
+/** Each server counts in memory by its own monotonic clock, because this runs for every request. */
+export class RateLimits {
+  readonly #limits: Pick<Settings['limits'], 'requestsPerMinute' | 'anonymousPerMinute'>
+  readonly #nowMs: () => number
+  readonly #buckets = new Map<string, Bucket>()
+
+  constructor(
+    limits: Pick<Settings['limits'], 'requestsPerMinute' | 'anonymousPerMinute'>,
+    nowMs = () => performance.now(),
+  ) {
+    this.#limits = limits
+    this.#nowMs = nowMs
+  }
+
+  /** Returns a refusal if the budget is used up. */
+  charge(request: Pick<FastifyRequest, 'ip'>, principal: Principal | undefined, operation = ''): ApiError | undefined {
+    const { requestsPerMinute, anonymousPerMinute } = this.#limits
+    if (principal) return this.#take(callerKey(principal), requestsPerMinute)
+    if (arrivals.has(operation)) return this.#take(`arrivals ${networkOf(request.ip)}`, requestsPerMinute)
+    return this.#take(`address ${networkOf(request.ip)}`, anonymousPerMinute)
+  }
+
+  #take(key: string, perMinute: number): ApiError | undefined {
+    const perMs = perMinute / 60_000
+    const capacity = Math.max(1, perMs * burstSeconds * 1_000)
+    const nowMs = this.#nowMs()
+    const bucket = this.#buckets.get(key) ?? { level: capacity, atMs: nowMs }
+    bucket.level = Math.min(capacity, bucket.level + (nowMs - bucket.atMs) * perMs)
+    bucket.atMs = nowMs
+    if (!this.#buckets.delete(key) && this.#buckets.size >= maxBuckets)
+      this.#buckets.delete(this.#buckets.keys().next().value as string)
+    this.#buckets.set(key, bucket)
+    if (bucket.level < 1) return tooMany(Math.max(1, Math.ceil((1 - bucket.level) / perMs / 1_000)))
+    bucket.level -= 1
+    return undefined
   }
 }
 

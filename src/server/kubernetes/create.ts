@@ -2,7 +2,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { timestamp } from '../../platform/clock.ts'
 import { realNamespace } from '../../rules/names.ts'
-import { refusalOf } from '../http/refusals.ts'
 import {
   clientMetadata,
   managedPart,
@@ -16,21 +15,10 @@ import { generatedName } from './read-object.ts'
 import { runWith, type Writer, writtenObject } from './run.ts'
 import { conflictError } from './status.ts'
 
-/** How many names are generated before a clash is refused. */
-const attempts = 8
-
-export async function createObject(writer: Writer, object: ObjectInput, isApply = false): Promise<KubeObject> {
+export function createObject(writer: Writer, object: ObjectInput, isApply = false): Promise<KubeObject> {
   const { generateName = '', name } = object.metadata
-  for (let attempt = 1; ; attempt++) {
-    const chosen = name || generatedName(generateName)
-    const input = { ...object, metadata: { ...object.metadata, name: chosen } }
-    try {
-      return await createNamed(writer, input, metadataOf(writer, input, isApply))
-    } catch (error) {
-      const isTaken = refusalOf(error).reason === 'AlreadyExists'
-      if (name || !isTaken || attempt === attempts) throw error
-    }
-  }
+  const input = { ...object, metadata: { ...object.metadata, name: name || generatedName(generateName) } }
+  return createNamed(writer, input, metadataOf(writer, input, isApply))
 }
 
 /** The creator manages all fields. */

@@ -10,7 +10,6 @@ import type { CallerRecord, RecordMeta } from '../../store/records/record-meta.t
 import type { Entry } from '../../store/store.ts'
 import { refusalOf } from '../http/refusals.ts'
 import { clientMetadata, metadataUpdate } from './changes/client-metadata.ts'
-import type { KindObjects } from './kind-objects.ts'
 import { callFor, fieldsOf, type KubeObject, type ObjectFields, type PlannedCall } from './kinds/kind.ts'
 import type { KubeQuery } from './query.ts'
 import { type CurrentObject, type GuardedWrite, run, runWith, type Writer, withCurrent } from './run.ts'
@@ -88,10 +87,20 @@ async function removeNow(
   { entry, object, lost }: CurrentObject,
   isVersionGiven: boolean,
 ): Promise<KubeObject> {
-  const remove = () => run(writer, deletionCall(writer, object))
-  const work = isVersionGiven ? expecting({ key: entry.key, rev: entry.rev, refusal: () => lost }, remove) : remove()
-  await (writer.query.isDryRun ? work : Promise.race([work, markedForDeletion(writer.objects, entry, work)]))
+  await untilAccepted((accepted) => {
+    const remove = () => run(writer, deletionCall(writer, object), accepted)
+    return isVersionGiven ? expecting({ key: entry.key, rev: entry.rev, refusal: () => lost }, remove) : remove()
+  })
   return withDeletion(writer, object)
+}
+
+/** Does not wait for what follows the deletion of the record, such as the answer of a node. */
+async function untilAccepted(start: (accepted: () => Promise<void>) => Promise<unknown>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const work = start(async () => resolve())
+  // A failure after the answer has nowhere to go; an earlier one rejects the race.
+  work.catch(() => undefined)
+  await Promise.race([work, promise])
 }
 
 const rehearseDeletion = (writer: Writer, object: KubeObject) =>
@@ -132,28 +141,8 @@ function callerOf(principal: Principal | undefined): CallerRecord {
 
 /** Called when the last finalizer is removed. */
 export async function finalize(writer: Writer, object: KubeObject, guarded: GuardedWrite): Promise<KubeObject> {
-  const { objects, query } = writer
   const { managedFields: _, finalizers: __, ...metadata } = object.metadata
   const deleter = { ...writer, principal: guarded.meta.deletion?.by }
-  const work = runWith(deleter, deletionCall(writer, object), guarded)
-  const entry = objects.listing.collection.at(guarded.key)
-  await (query.isDryRun || !entry ? work : Promise.race([work, markedForDeletion(objects, entry, work)]))
+  await untilAccepted((accepted) => runWith(deleter, deletionCall(writer, object), guarded, accepted))
   return { ...object, metadata }
-}
-
-/** Resolves once the record is deleted or marked so. The operation may continue, for example until a node answers. */
-function markedForDeletion(objects: KindObjects, { key, rev }: Entry<never>, work: Promise<unknown>): Promise<void> {
-  const { collection } = objects.listing
-  return new Promise((resolve) => {
-    const look = (): void => {
-      const now = collection.at(key)
-      if (now?.rev === rev) return
-      if (now && objects.object(now).metadata.deletionTimestamp === undefined) return
-      unsubscribe()
-      resolve()
-    }
-    const unsubscribe = collection.view.subscribe(look)
-    // The race reports a refusal. After the race, the answer has been sent.
-    work.then(unsubscribe, unsubscribe)
-  })
 }

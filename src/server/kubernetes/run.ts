@@ -1,12 +1,14 @@
 // Calls operations of the REST API for a write to an object, as its caller. A dry run stops at the first write.
 import type { FastifyRequest } from 'fastify'
 import type { ApiError } from '../../api/errors.ts'
+import type { Operation } from '../../api/operation.ts'
 import type { Principal } from '../../auth/principal.ts'
 import { realNamespace } from '../../rules/names.ts'
 import { expecting } from '../../store/expectation.ts'
 import { rehearse } from '../../store/rehearsal.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Settings } from '../config/settings.ts'
+import type { Call } from '../operations/handlers.ts'
 import type { Operations } from '../operations/invoke.ts'
 import { type StoredMetadata, withMetadata } from './changes/client-metadata.ts'
 import type { Manager } from './changes/field-owners.ts'
@@ -49,6 +51,7 @@ export async function runWith(
   writer: Writer,
   call: PlannedCall,
   { meta, ...expected }: GuardedWrite,
+  accepted?: Call<Operation>['accepted'],
 ): Promise<CallResult & { readonly isRecordWritten: boolean }> {
   let isRecordWritten = false
   const add = withMetadata(writer.kind, meta)
@@ -56,20 +59,26 @@ export async function runWith(
     isRecordWritten = true
     return add(record)
   }
-  const result = await expecting({ ...expected, adding }, () => run(writer, call))
+  const result = await expecting({ ...expected, adding }, () => run(writer, call, accepted))
   return { ...result, isRecordWritten }
 }
 
-export async function run(writer: Writer, planned: PlannedCall): Promise<CallResult> {
+/** Calls `accepted` if the operation does, once its change is made and before it waits for anything else. */
+export async function run(
+  writer: Writer,
+  planned: PlannedCall,
+  accepted?: Call<Operation>['accepted'],
+): Promise<CallResult> {
   const { operations, request, aliases, objects, query, principal = request.principal } = writer
   const { operation, namespace } = planned
-  const call = operations.admit(operation, {
+  const admitted = operations.admit(operation, {
     principal,
     namespace: namespace === undefined ? objects.namespace : realNamespace(namespace, aliases),
     params: { ...planned.params },
     query: operation.query ? { ...planned.query } : undefined,
     body: operation.body ? { ...planned.body } : undefined,
   })
+  const call = { ...admitted, accepted }
   if (!query.isDryRun) return { value: (await operations.invoke(operation, call, request.id)).value }
   const written = await rehearse(() => operations.invoke(operation, call, request.id))
   return written === undefined ? {} : { written: { ...written, rev: '' } as Entry<never> }

@@ -93,6 +93,7 @@ export class Operations {
       isRecorded = true
       // With the time of the request, so that events of controllers about this change come later.
       await this.#record(operation, call, { requestId, answer, at: call.now, uid })
+      await call.accepted?.(answer)
     }
     const result = await guarded(call, async () => handler({ ...call, accepted }))
     const [status, value] = result instanceof Answer ? [result.status, result.value] : [operation.status, result]
