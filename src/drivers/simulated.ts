@@ -18,6 +18,7 @@ import {
   type VmSpec,
 } from './driver.ts'
 import { exclusively } from './exclusive.ts'
+import { cannotShrink, mustBeStopped, otherImage } from './refusals.ts'
 
 type SimulatedStep =
   | 'create'
@@ -88,11 +89,7 @@ export class SimulatedDriver implements Driver {
       const now = await this.#required(folder)
       const bootId = await hostBootId()
       if (now.power === 'running' && now.bootId === bootId) return {}
-      if (now.digest !== vm.image.digest)
-        throw new Error(
-          `the image ${vm.image.name} on this node is not the one that the disk of this VM stands on; revert the VM, ` +
-            'or put the image back',
-        )
+      if (now.digest !== vm.image.digest) throw otherImage(vm.image, now.digest)
       const ports = portsOf(vm)
       requireFree(ports, folder)
       if (this.#knobs.bootMs) await sleep(this.#knobs.bootMs, undefined, { signal })
@@ -175,8 +172,7 @@ export class SimulatedDriver implements Driver {
       exclusively(folder, async () => {
         const now = await this.#stopped(folder)
         this.#maybeFail('grow')
-        if (diskBytes < now.diskBytes)
-          throw new Error(`the disk has ${now.diskBytes} bytes already and cannot shrink to ${diskBytes}`)
+        if (diskBytes < now.diskBytes) throw cannotShrink(now.diskBytes, diskBytes)
         if (diskBytes !== now.diskBytes) await this.#write(folder, { ...now, diskBytes })
       }),
     diskBytes: async ({ folder }: Handle) => (await this.#required(folder)).diskBytes,
@@ -277,7 +273,7 @@ export class SimulatedDriver implements Driver {
 
   async #stopped(folder: string): Promise<SimulatedVm> {
     const now = await this.#required(folder)
-    if (now.power === 'running' || now.power === 'suspended') throw new Error('the VM is running; stop it first')
+    if (now.power === 'running' || now.power === 'suspended') throw mustBeStopped()
     return now
   }
 

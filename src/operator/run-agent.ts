@@ -74,28 +74,20 @@ function start(
   log: Log,
   signal: AbortSignal,
 ): Promise<Agent> {
-  const { dataDir, imageDir, name, architecture, ip, cpu, memoryGib, maxVms, joinToken, trust } = options
+  const { dataDir, imageDir, architecture, ip, cpu, memoryGib, maxVms, pin } = options
   const memoryMiB = memoryGib === undefined ? undefined : Math.round(memoryGib * 1024)
-  return startAgent(
-    {
-      apiUrls,
-      folder: dataDir,
-      imageFolder: imageDir,
-      name,
-      driver: driverFor(options, settings),
-      version,
-      capacity: { architecture, ip, cpu, memoryMiB, maxVms },
-      imageQuotaBytes: options.imageQuotaBytes,
-      peerPort: options.peerPort,
-      joinToken,
-      renewKey: options.renewKey,
-      removeUnknown: options.removeUnknown,
-      log,
-      trust: trust(apiUrls, options.pin),
-      pin: options.pin,
-    },
-    signal,
-  )
+  const agent = {
+    ...options,
+    apiUrls,
+    folder: dataDir,
+    imageFolder: imageDir,
+    driver: driverFor(options, settings),
+    version,
+    capacity: { architecture, ip, cpu, memoryMiB, maxVms },
+    log,
+    trust: options.trust(apiUrls, pin),
+  }
+  return startAgent(agent, signal)
 }
 
 function driverFor(options: RunAgentOptions, { macos, apple }: AgentSettings): Driver {

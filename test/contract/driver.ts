@@ -230,13 +230,13 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       const { root, driver, vm, handle, is } = await arrange()
       // As if the image had been rebuilt in place.
       const other = { ...vm, image: { ...vm.image, digest: 'sha256:other' } }
-      await assert.rejects(driver.start(handle, other, signal()), /revert the VM, or put the image back/)
+      await assert.rejects(driver.start(handle, other, signal()), /revert the VM, or restore the image/)
       await is('stopped')
       await driver.start(handle, vm, signal())
       await driver.start(handle, other, signal())
       await driver.stop(handle, { graceSeconds: 0 })
       await driver.reverting?.revert(handle, other)
-      await assert.rejects(driver.start(handle, vm, signal()), /revert the VM, or put the image back/)
+      await assert.rejects(driver.start(handle, vm, signal()), /revert the VM, or restore the image/)
       await driver.start(handle, other, signal())
       await is('running')
       // The same content in another place is the same.

@@ -108,7 +108,7 @@ describe('QEMU driver after a kill -9', () => {
     try {
       await dieAt(root, 'revert', 'disk-made', handle, newer)
       assert.equal(await driver.reverting.base(handle), 'sha256:first')
-      await assert.rejects(driver.start(handle, newer, AbortSignal.timeout(120_000)), /put the image back/)
+      await assert.rejects(driver.start(handle, newer, AbortSignal.timeout(120_000)), /restore the image/)
       await driver.start(handle, vm, AbortSignal.timeout(120_000))
       await driver.stop(handle, { graceSeconds: 0 })
       await dieAt(root, 'revert', 'disk-made', handle, newer)

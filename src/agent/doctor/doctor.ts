@@ -24,9 +24,9 @@ export interface Check {
 }
 
 const gib = 2 ** 30
-const ok = (found: string): Finding => ({ result: 'ok', found })
-const warning = (found: string, advice: string): Finding => ({ result: 'warning', found, advice })
-const problem = (found: string, advice: string): Finding => ({ result: 'problem', found, advice })
+export const ok = (found: string): Finding => ({ result: 'ok', found })
+export const warning = (found: string, advice: string): Finding => ({ result: 'warning', found, advice })
+export const problem = (found: string, advice: string): Finding => ({ result: 'problem', found, advice })
 
 export async function examine(
   checks: readonly Check[],

@@ -9,7 +9,7 @@ import { dialTunnel } from '../../client/tunnel.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { versionAdvice } from '../../rules/versions.ts'
 import { notOpened, advice as passAdvice } from '../link/not-opened.ts'
-import type { Check, Finding } from './doctor.ts'
+import { type Check, type Finding, ok, problem, warning } from './doctor.ts'
 
 const timeoutMs = 10_000
 const maxAnswerBytes = 1_048_576
@@ -26,17 +26,7 @@ interface Answer {
 
 /** For each address, one request for the checks of the service and the clock, and one for a WebSocket. */
 export function serverChecks(apiUrls: readonly string[], trust: Trust | undefined, version: string): readonly Check[] {
-  if (apiUrls.length === 0)
-    return [
-      {
-        check: 'service',
-        look: async () => ({
-          result: 'warning',
-          found: 'No server address known',
-          advice: 'Specify --api-url URL to check the connection and the clock',
-        }),
-      },
-    ]
+  if (apiUrls.length === 0) return [{ check: 'service', look: async () => noAddress }]
   return apiUrls.flatMap((apiUrl) => {
     let answer: Promise<Answer> | undefined
     const ask = (signal: AbortSignal): Promise<Answer> => {
@@ -50,6 +40,8 @@ export function serverChecks(apiUrls: readonly string[], trust: Trust | undefine
     ]
   })
 }
+
+const noAddress = warning('No server address known', 'Specify --api-url URL to check the connection and the clock')
 
 async function askServer(apiUrl: string, trust: Trust | undefined, signal: AbortSignal): Promise<Answer> {
   const transport = httpTransport({ maxSockets: 1, trust })
@@ -86,24 +78,22 @@ async function reached(apiUrl: string, version: string, answer: Promise<Answer>)
     const { version: theirs, roundTripMs } = await answer
     const found = `${apiUrl}: version ${theirs}, ${Math.round(roundTripMs)} ms`
     const advice = versionAdvice(version, theirs)
-    return advice === undefined ? { result: 'ok', found } : { result: 'warning', found, advice }
+    return advice === undefined ? ok(found) : warning(found, advice)
   } catch (error) {
-    const advice = error instanceof ConnectionError ? error.hint : 'Check the address'
-    return { result: 'problem', found: reasonOf(error), advice }
+    return problem(reasonOf(error), error instanceof ConnectionError ? error.hint : 'Check the address')
   }
 }
 
 async function clock(answer: Promise<Answer>): Promise<Finding> {
   const { aheadSeconds, roundTripMs } = await answer.catch(() => ({ aheadSeconds: undefined, roundTripMs: 0 }))
-  if (aheadSeconds === undefined)
-    return { result: 'warning', found: 'unknown', advice: 'The server did not send the time' }
+  if (aheadSeconds === undefined) return warning('unknown', 'The server did not send the time')
   // The server read its clock at any moment between request and answer, which limits the precision.
   const off = Math.max(0, Math.abs(aheadSeconds) - 0.5 - roundTripMs / 2_000)
   const found =
     off < 1 ? 'in sync with the server' : `${off.toFixed(1)} s ${aheadSeconds > 0 ? 'behind' : 'ahead of'} the server`
-  if (off < warnedSeconds) return { result: 'ok', found }
+  if (off < warnedSeconds) return ok(found)
   const advice = 'Set the time of both by NTP (timedatectl set-ntp true; on macOS: sntp -sS time.apple.com)'
-  return { result: off < refusedSeconds ? 'warning' : 'problem', found, advice }
+  return (off < refusedSeconds ? warning : problem)(found, advice)
 }
 
 /** Sent without a token: the server refuses the request, and its answer shows whether the Upgrade arrived. */
@@ -114,7 +104,7 @@ async function websocket(
 ): Promise<Finding> {
   // The check of the service has reported it.
   const server = await answer.catch(() => undefined)
-  if (!server) return { result: 'warning', found: 'unknown', advice: 'The server did not answer' }
+  if (!server) return warning('unknown', 'The server did not answer')
   let isReceived = false
   const within = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
   const refused = (headers: object): void => {
@@ -123,21 +113,18 @@ async function websocket(
   try {
     const dialled = { baseUrl: apiUrl, path: connectAgent.path, token: undefined, trust, signal: within, refused }
     ;(await dialTunnel(dialled)).destroy()
-    return { result: 'ok', found: 'passed' }
+    return ok('passed')
   } catch (thrown) {
-    if (isReceived) return { result: 'ok', found: 'passed' }
+    if (isReceived) return ok('passed')
     const error = within.aborted ? new Error(`No answer within ${timeoutMs / 1_000} s`) : notOpened(apiUrl, thrown)
-    if (error instanceof ConnectionError && !error.isTransient)
-      return { result: 'problem', found: error.message, advice: error.hint }
+    if (error instanceof ConnectionError && !error.isTransient) return problem(error.message, error.hint)
     const isOurs = error instanceof ApiError && error.options.foreignStatus === undefined
     // A server of another version may not send that header.
     if (isOurs && server.version === version)
-      return { result: 'problem', found: `The proxy in front of ${apiUrl} removes the Upgrade`, advice: passAdvice }
-    const found = isOurs ? 'The server did not receive it, or is older than 3.0.0-alpha.29' : reasonOf(error)
-    return {
-      result: isOurs ? 'warning' : 'problem',
-      found,
-      advice: `If a proxy is in front of ${apiUrl}: ${passAdvice}`,
-    }
+      return problem(`The proxy in front of ${apiUrl} removes the Upgrade`, passAdvice)
+    const advice = `If a proxy is in front of ${apiUrl}: ${passAdvice}`
+    return isOurs
+      ? warning('The server did not receive it, or is older than 3.0.0-alpha.29', advice)
+      : problem(reasonOf(error), advice)
   }
 }

@@ -22,63 +22,50 @@ const bounds = { min: 1, max: 300 } as const
 
 export function startHeartbeat({ firstSeconds, beat, check, failed }: HeartbeatOptions): Heartbeat {
   const stopping = new AbortController()
+  const { signal } = stopping
   let everyMs = firstSeconds * 1000
   let timer: NodeJS.Timeout | undefined
-  let checking: NodeJS.Timeout | undefined
   let beating: Promise<void> | undefined
   let isNudged = false
 
-  const run = (): void => {
-    clearTimeout(timer)
-    if (stopping.signal.aborted) return
-    if (beating) {
-      isNudged = true
-      return
-    }
-    isNudged = false
-    beating = beat(stopping.signal)
+  const nudge = (): void => {
+    isNudged = beating !== undefined
+    if (beating || signal.aborted) return
+    beating = beat(signal)
       .catch((error: unknown) => {
-        if (!stopping.signal.aborted) failed(error)
+        if (!signal.aborted) failed(error)
       })
       .finally(() => {
         beating = undefined
-        if (isNudged) run()
-        else arm()
+        if (isNudged) nudge()
       })
   }
   const arm = (): void => {
     clearTimeout(timer)
     // A random part, so that nodes that started together do not report together.
-    if (!stopping.signal.aborted) timer = setTimeout(run, everyMs * (0.9 + Math.random() * 0.1))
+    timer = setTimeout(tick, everyMs * (0.9 + Math.random() * 0.1))
   }
-
-  const watch = (): void => {
-    clearTimeout(checking)
-    if (!check || stopping.signal.aborted) return
-    checking = setTimeout(() => {
-      check()
-      watch()
-    }, everyMs)
+  const tick = (): void => {
+    arm()
+    check?.()
+    if (!beating) nudge()
   }
 
   arm()
-  watch()
   return {
-    nudge: run,
+    nudge,
     every(seconds) {
       const requestedMs = Math.min(Math.max(seconds, bounds.min), bounds.max) * 1000
       if (requestedMs === everyMs) return
       everyMs = requestedMs
-      watch()
-      if (!beating) arm()
+      arm()
     },
     get everyMs() {
       return everyMs
     },
     async stop() {
-      stopping.abort()
       clearTimeout(timer)
-      clearTimeout(checking)
+      stopping.abort()
       await beating
     },
   }

@@ -2,6 +2,7 @@
 // change. Ports are held from before the start until the stop; a restarted agent opens them again.
 import net from 'node:net'
 import { PortTaken } from '../driver.ts'
+import { requireDistinct } from '../refusals.ts'
 import type { PortAccess } from './run.ts'
 import { joinScreen } from './screen.ts'
 import { type Closable, openUdp } from './udp.ts'
@@ -49,7 +50,10 @@ export function createForwarder(guest: ForwardedGuest): Forwarder {
       const key = JSON.stringify(doors)
       if (opened?.key === key) return
       await close()
-      requireDistinct(doors)
+      requireDistinct([
+        ...doors.forwards.map(({ protocol, hostPort }) => ({ protocol, port: hostPort })),
+        ...(doors.screen === undefined ? [] : [{ protocol: 'tcp', port: doors.screen }]),
+      ])
       const openings: [number, Promise<Closable>][] = doors.forwards.map(({ protocol, hostPort, guestPort }) => [
         hostPort,
         protocol === 'tcp'
@@ -76,15 +80,6 @@ export function createForwarder(guest: ForwardedGuest): Forwarder {
       throw new PortTaken(failures.map(({ port }) => port))
     },
   }
-}
-
-function requireDistinct({ forwards, screen }: PortAccess): void {
-  const all = [
-    ...forwards.map(({ protocol, hostPort }) => `${hostPort}/${protocol}`),
-    ...(screen === undefined ? [] : [`${screen}/tcp`]),
-  ]
-  const twice = all.find((one, index) => all.indexOf(one) < index)
-  if (twice !== undefined) throw new Error(`port ${twice} is requested twice by one VM`)
 }
 
 function openTcp(ip: string, port: number, serve: (client: net.Socket) => Promise<void>): Promise<Closable> {

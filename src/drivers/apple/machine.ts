@@ -9,6 +9,7 @@ import { syncFolder, writeFileAtomically } from '../../platform/files.ts'
 import { succeeds } from '../../platform/succeeds.ts'
 import type { VmSpec } from '../driver.ts'
 import { jsonFile } from '../json-file.ts'
+import { cannotShrink, missingCopy } from '../refusals.ts'
 import { type Tart, tartFiles, tartFolder, tartHome } from './tart.ts'
 
 interface MachineRecord {
@@ -75,9 +76,7 @@ export async function createMachine(folder: string, vm: VmSpec, tart: Tart): Pro
 
 export async function replaceMachine(folder: string, vm: VmSpec, tart: Tart): Promise<void> {
   requireBootable(vm)
-  await fs.access(vm.image.disk).catch(() => {
-    throw new Error(`the node's copy of image ${vm.image.name} is not at ${vm.image.disk}: it has to be fetched again`)
-  })
+  if (!(await succeeds(fs.access(vm.image.disk)))) throw missingCopy(vm.image)
   const name = newName(folder)
   const place = tartFolder(folder, name)
   try {
@@ -172,7 +171,7 @@ export async function growDisk(folder: string, bytes: number, tart: Tart): Promi
   const machine = await requireMachine(folder)
   const now = await diskBytes(folder)
   if (bytes === now) return
-  if (bytes < now) throw new Error(`the disk already has ${now} bytes and cannot shrink to ${bytes}`)
+  if (bytes < now) throw cannotShrink(now, bytes)
   const whole = Math.floor(bytes / gigabyte)
   if (whole * gigabyte > now) await tart.command(folder, ['set', machine.name, '--disk-size', String(whole)])
   await growFile(tartFile(folder, machine, 'disk'), bytes)

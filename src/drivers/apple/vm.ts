@@ -5,6 +5,7 @@ import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, type ProcessId } from '../../platform/processes.ts'
 import type { Capture, Observed, Started, StopOptions, VmSpec } from '../driver.ts'
 import { exclusively } from '../exclusive.ts'
+import { mustBeStopped, notCapturable, otherImage } from '../refusals.ts'
 import { exitCodeOf } from '../supervised.ts'
 import { AddressBook } from './address.ts'
 import type { Allowance } from './allowance.ts'
@@ -68,7 +69,7 @@ export class AppleVm {
     this.#network = network
     this.#addresses = new AddressBook(tart, folder)
     this.#forwarder = createForwarder(this.#addresses)
-    this.#watch = new Watch(folder, async () => (await this.#found())?.process)
+    this.#watch = new Watch(async () => (await this.#found())?.process)
   }
 
   follow(changed: () => void): () => void {
@@ -108,7 +109,7 @@ export class AppleVm {
         return {}
       }
       const machine = await requireMachine(this.#folder)
-      if (machine.base !== vm.image.digest) throw otherImage(vm, machine.base)
+      if (machine.base !== vm.image.digest) throw otherImage(vm.image, machine.base)
       await this.#forwarder.open(launch.doors)
       try {
         if (run) await waitForSupervisor(this.#folder, run)
@@ -145,7 +146,7 @@ export class AppleVm {
   whileStopped<T>(work: () => Promise<T>): Promise<T> {
     return this.#alone(async () => {
       const { state } = await this.#settle()
-      if (state === 'running' || state === 'suspended') throw new Error('the VM is running; stop it first')
+      if (state === 'running' || state === 'suspended') throw mustBeStopped()
       return work()
     })
   }
@@ -188,7 +189,7 @@ export class AppleVm {
       const known = await findCapture(this.#folder, id)
       if (known) return known
       const observed = await this.#settle()
-      if (observed.state === 'absent') throw new Error('there is no VM to capture')
+      if (observed.state === 'absent') throw notCapturable()
       signal.throwIfAborted()
       const found = await this.#found()
       const clone = found ? await this.#whileStill(found, signal) : await cloneMachine(this.#folder, signal)
@@ -340,9 +341,3 @@ const resumeMs = 180_000
 
 const noMemory =
   'The memory of the VM was not saved: what a Mac keeps of a suspended VM fits that Mac only, so the image boots from its disk'
-
-const otherImage = ({ image: { name, digest } }: VmSpec, base: string): Error =>
-  new Error(
-    `the image ${name} on this node (${digest}) is not the one that the disk of this VM stands on (${base}); ` +
-      'revert the VM, or put the image back',
-  )

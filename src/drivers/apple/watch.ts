@@ -1,22 +1,17 @@
-// Notifies that a VM may have changed. The end of a process that is not a child causes no event, so the file that its
-// supervisor writes is watched, and the process is checked every two seconds.
-import { type FSWatcher, watch } from 'node:fs'
+// Notifies that a VM may have changed. The end of a process that is not a child causes no event, so the process is checked
+// every two seconds.
 import { isAlive, type ProcessId } from '../../platform/processes.ts'
-import { runFiles } from './run.ts'
 
 const lookEveryMs = 2_000
 
 export class Watch {
-  readonly #folder: string
   readonly #find: () => Promise<ProcessId | undefined>
   readonly #listeners = new Set<() => void>()
-  #files: FSWatcher | undefined
   #timer: NodeJS.Timeout | undefined
   #isLooking = false
   #last: ProcessId | undefined
 
-  constructor(folder: string, find: () => Promise<ProcessId | undefined>) {
-    this.#folder = folder
+  constructor(find: () => Promise<ProcessId | undefined>) {
     this.#find = find
   }
 
@@ -42,20 +37,11 @@ export class Watch {
   #begin(): void {
     this.#timer ??= setInterval(() => void this.#look(), lookEveryMs).unref()
     void this.#look()
-    try {
-      this.#files ??= watch(this.#folder, { persistent: false }, (_, name) => {
-        if (name === runFiles.exit) this.notify()
-      }).on('error', () => undefined)
-    } catch {
-      // Without the watch, the end of a process is noticed a little later.
-    }
   }
 
   #end(): void {
     clearInterval(this.#timer)
-    this.#files?.close()
     this.#timer = undefined
-    this.#files = undefined
     this.#last = undefined
   }
 

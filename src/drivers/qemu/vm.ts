@@ -10,6 +10,7 @@
 import fs from 'node:fs/promises'
 import { waitForEnd } from '../../platform/processes.ts'
 import type { BaseImage, BootingVm, Capture, Observed, Started, VmSpec, VmUsage } from '../driver.ts'
+import { mustBeStopped, notCapturable } from '../refusals.ts'
 import { endMs } from '../supervised.ts'
 import { type CaptureOptions, requestOf, settleCapture, takeCapture } from './captures/capture.ts'
 import { readParked } from './captures/parked.ts'
@@ -133,7 +134,7 @@ export class QemuVm {
 
   whileStopped<T>(work: () => Promise<T>): Promise<T> {
     return this.#qemu.alone(async () => {
-      if (await this.#qemu.find()) throw new Error('the VM is running; stop it first')
+      if (await this.#qemu.find()) throw mustBeStopped()
       return work()
     })
   }
@@ -177,7 +178,7 @@ export class QemuVm {
     await this.#merge.room()
     const capture = await this.#qemu.alone(async () => {
       const observed = await this.#settle()
-      if (observed.state === 'absent') throw new Error('there is no VM to capture')
+      if (observed.state === 'absent') throw notCapturable()
       const found = await this.#qemu.find()
       if (found && observed.state === 'failed') throw new Error(`the VM cannot be captured: ${observed.problem}`)
       const living = found && (await this.#qemu.connect(found.run))

@@ -32,7 +32,7 @@ function lateQemu(): { readonly qmp: Qmp; readonly asked: string[] } {
   }
   const { promise: closed } = Promise.withResolvers<void>()
   return {
-    qmp: { execute, closed, listen: () => undefined, waitFor: async () => false, close: () => undefined },
+    qmp: { execute, closed, waitFor: async () => false, close: () => undefined },
     asked,
   }
 }

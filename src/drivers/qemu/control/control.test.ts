@@ -15,7 +15,6 @@ function guest(presses: number) {
     },
     waitFor: () => off,
     closed: new Promise(() => undefined),
-    listen: () => undefined,
     close: () => undefined,
   }
   return { qmp, said }

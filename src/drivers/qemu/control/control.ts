@@ -42,20 +42,17 @@ export class Control {
 
   connect(runtime: string): Promise<Qmp> {
     if (this.#connecting) return this.#connecting
-    const connecting = connectQmp(qmpSocket(runtime), greetingMs)
+    const connecting = connectQmp(qmpSocket(runtime), greetingMs, (event) => {
+      if (stateEvents.has(event)) this.#hearing.changed()
+      if (event === 'SHUTDOWN') this.#hearing.poweredOff()
+    })
     this.#connecting = connecting
     const forget = (): boolean => {
       const isOurs = this.#connecting === connecting
       if (isOurs) this.#connecting = undefined
       return isOurs
     }
-    connecting.then((qmp) => {
-      qmp.listen(({ event }) => {
-        if (stateEvents.has(event)) this.#hearing.changed()
-        if (event === 'SHUTDOWN') this.#hearing.poweredOff()
-      })
-      qmp.closed.then(() => forget() && this.#hearing.lost())
-    }, forget)
+    connecting.then((qmp) => qmp.closed.then(() => forget() && this.#hearing.lost()), forget)
     return connecting
   }
 

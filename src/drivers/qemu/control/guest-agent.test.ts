@@ -25,7 +25,6 @@ const qemu = (isOpen: boolean): Qmp => ({
     { label: 'agent', 'frontend-open': isOpen },
   ],
   closed: new Promise(() => undefined),
-  listen: () => undefined,
   waitFor: async () => false,
   close: () => undefined,
 })

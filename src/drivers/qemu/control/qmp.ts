@@ -1,11 +1,6 @@
 // QMP, QEMU's machine protocol: JSON lines on a unix socket. One client at a time; a second one gets no greeting.
 import net from 'node:net'
 
-interface QmpEvent {
-  readonly event: string
-  readonly data: Readonly<Record<string, unknown>>
-}
-
 class QmpError extends Error {
   override readonly name = 'QmpError'
 }
@@ -18,8 +13,6 @@ export interface Qmp {
   execute(command: string, args?: Readonly<Record<string, unknown>>, timeoutMs?: number): Promise<unknown>
   /** Settles when the connection is closed by either side. */
   readonly closed: Promise<void>
-  /** Events before the first call are kept for it. */
-  listen(listener: (event: QmpEvent) => void): void
   /** True if the event comes in time; false after the time, or if the connection closes. */
   waitFor(event: string, timeoutMs: number): Promise<boolean>
   close(): void
@@ -37,21 +30,19 @@ interface Message {
   readonly return?: unknown
   readonly error?: { readonly desc?: string }
   readonly event?: string
-  readonly data?: Record<string, unknown>
 }
 
 const longestLine = 1_048_576
-const maxEarly = 1_000
 
 /** Connects and negotiates. The greeting comes at once unless another client is connected. */
-export async function connectQmp(path: string, timeoutMs: number): Promise<Qmp> {
+export async function connectQmp(
+  path: string,
+  timeoutMs: number,
+  listener: (event: string) => void = () => undefined,
+): Promise<Qmp> {
   const socket = net.connect(path)
   socket.unref()
   const waiting = new Map<number, Waiting>()
-  const early: QmpEvent[] = []
-  let listener = (event: QmpEvent): void => {
-    if (early.push(event) > maxEarly) early.shift()
-  }
   const awaited = new Set<(event: string) => unknown>()
   let lastId = 0
   let buffered = ''
@@ -63,7 +54,7 @@ export async function connectQmp(path: string, timeoutMs: number): Promise<Qmp> 
     if (message.QMP !== undefined) greet()
     else if (message.event !== undefined) {
       for (const one of [...awaited]) one(message.event)
-      listener({ event: message.event, data: message.data ?? {} })
+      listener(message.event)
     } else if (message.id !== undefined) {
       const one = waiting.get(message.id)
       waiting.delete(message.id)
@@ -116,10 +107,6 @@ export async function connectQmp(path: string, timeoutMs: number): Promise<Qmp> 
         waiting.set(id, { resolve: settled(resolve), reject: settled(reject) })
         socket.write(`${JSON.stringify({ execute: command, ...(args && { arguments: args }), id })}\n`)
       }),
-    listen: (next) => {
-      listener = next
-      for (const event of early.splice(0)) next(event)
-    },
     waitFor: (name, limitMs) =>
       new Promise((resolve) => {
         const settle = (isThere: boolean) => {

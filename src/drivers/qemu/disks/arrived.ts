@@ -13,7 +13,7 @@ export async function standOnFile(folder: string, image: Base, qmp: Qmp): Promis
   if (!names.has(remoteName)) return
   const { base, layers } = await requireChain(folder)
   const [lowest] = layers
-  if (!lowest || base.digest !== image.digest) throw new Error('the disk of this VM stands on another image')
+  if (!lowest || base.digest !== image.digest) throw new Error('the disk of this VM was made from another image')
   if (!names.has(fileNode)) await qmp.execute('blockdev-add', { 'node-name': fileNode, ...baseNode(image) })
   const node = [lowestNode, nodeOf(lowest)].find((name) => names.has(name)) ?? firstNode
   const options = { ...layerNode(path.join(folder, lowest.file), layers.length > 1), backing: fileNode }

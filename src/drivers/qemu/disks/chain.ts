@@ -137,7 +137,7 @@ export const layerNode = (filename: string, isFrozen: boolean): BlockNode =>
 async function requireOwnBase(folder: string, { base }: Chain, [lowest]: readonly OverlayLayer[]): Promise<void> {
   const { backingFile } = await readHeader(path.join(folder, lowest?.file ?? ''))
   if (backingFile !== base.disk)
-    throw new Error(`the disk in ${folder} stands on a file that svc3 did not name: it is not used`)
+    throw new Error(`the disk in ${folder} has an unknown backing file; refusing to use it`)
 }
 
 /** Layers that are being written by this process and that no chain names yet. */

@@ -75,7 +75,7 @@ describe('disk of a QEMU VM', () => {
     assert.equal(await content(folder), '\0\0\0\0\0\0')
   })
 
-  it('the disk of a QEMU VM is not used when it stands on something that we did not name', async () => {
+  it('the disk of a QEMU VM is not used if it has an unknown backing file', async () => {
     const base = path.join(root, 'base.raw')
     await fs.writeFile(base, Buffer.alloc(8 * mib))
     const folder = path.join(root, 'c')
@@ -91,7 +91,7 @@ describe('disk of a QEMU VM', () => {
       'raw',
       path.join(folder, activeOf(await requireChain(folder)).file),
     ])
-    await assert.rejects(diskNode(folder), /did not name/)
+    await assert.rejects(diskNode(folder), /unknown backing file/)
   })
 
   it('the disk of a QEMU VM is joined to the image that it was made on, wherever that is, and to no other', async () => {
@@ -103,7 +103,7 @@ describe('disk of a QEMU VM', () => {
     assert.deepEqual(await diskNodeOn(folder, image), await diskNode(folder))
     await assert.rejects(
       diskNodeOn(folder, { ...image, digest: 'sha256:rebuilt' }),
-      /^Error: the image i on this node .* is not the one that the disk of this VM stands on .*; revert the VM, or put/,
+      /^Error: was made from another content of image i .*; revert the VM, or restore/,
     )
     await fs.rename(base, moved)
     assert.match(JSON.stringify(await diskNodeOn(folder, { ...image, disk: moved })), /moved\.raw/)

@@ -5,7 +5,9 @@ import path from 'node:path'
 import { exec } from '../../../platform/exec.ts'
 import { failpoint } from '../../../platform/failpoint.ts'
 import { syncFolder } from '../../../platform/files.ts'
+import { succeeds } from '../../../platform/succeeds.ts'
 import type { BaseImage, VmSpec } from '../../driver.ts'
+import { cannotShrink, missingCopy, otherImage } from '../../refusals.ts'
 import { removeStrays } from './captures.ts'
 import {
   activeOf,
@@ -29,11 +31,8 @@ export async function createDisk(folder: string, vm: VmSpec): Promise<void> {
 
 /** Replaces the disk by a new layer on another image, at the moment when the record of the chain is written. */
 export async function replaceDisk(folder: string, vm: VmSpec): Promise<void> {
-  const { disk, format, socket, digest, virtualSizeBytes, name } = vm.image
-  if (socket === undefined)
-    await fs.access(disk).catch(() => {
-      throw new Error(`the node's copy of image ${name} is not at ${disk}: it has to be fetched again`)
-    })
+  const { disk, format, socket, digest, virtualSizeBytes } = vm.image
+  if (socket === undefined && !(await succeeds(fs.access(disk)))) throw missingCopy(vm.image)
   const layer = newLayer()
   await makeOverlay(
     path.join(folder, layer.file),
@@ -56,7 +55,7 @@ export function newLayer(): OverlayLayer {
 export async function growDisk(folder: string, sizeBytes: number): Promise<void> {
   const now = await diskBytes(folder)
   if (sizeBytes === now) return
-  if (sizeBytes < now) throw new Error(`the disk already has ${now} bytes and cannot shrink to ${sizeBytes}`)
+  if (sizeBytes < now) throw cannotShrink(now, sizeBytes)
   const source = `json:${JSON.stringify(await diskNode(folder))}`
   await exec('qemu-img', ['resize', '-q', source, String(sizeBytes)], { timeoutMs: 60_000 })
 }
@@ -72,10 +71,7 @@ export const baseOf = async (folder: string): Promise<Base> => (await requireCha
 export async function diskNodeOn(folder: string, image: BaseImage): Promise<BlockNode> {
   const chain = await requireChain(folder)
   if (chain.base.digest === image.digest) return chainNode(folder, chain, image)
-  throw new Error(
-    `the image ${image.name} on this node (${image.digest}) is not the one that the disk of this VM stands on ` +
-      `(${chain.base.digest}); revert the VM, or put the image back`,
-  )
+  throw otherImage(image, chain.base.digest)
 }
 
 /** The whole chain in full, for qemu-img. */

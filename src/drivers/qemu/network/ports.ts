@@ -2,6 +2,7 @@
 import dgram from 'node:dgram'
 import net from 'node:net'
 import { PortTaken } from '../../driver.ts'
+import { requireDistinct } from '../../refusals.ts'
 import type { PortAccess } from './network.ts'
 
 /** QEMU's message if another program was faster. */
@@ -11,10 +12,7 @@ export const portTaken =
 type Port = PortAccess['ports'][number]
 
 export async function requireFreePorts({ ip, ports }: PortAccess): Promise<void> {
-  const twice = ports.find((one, index) =>
-    ports.slice(0, index).some(({ protocol, port }) => port === one.port && protocol === one.protocol),
-  )
-  if (twice) throw new Error(`port ${twice.port}/${twice.protocol} is requested twice by one VM`)
+  requireDistinct(ports)
   const taken = (await Promise.all(ports.map(async (port) => ((await isFree(ip, port)) ? [] : [port.port])))).flat()
   if (taken.length > 0) throw new PortTaken(taken)
 }
