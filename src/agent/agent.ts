@@ -145,7 +145,7 @@ async function runAgent(options: AgentOptions, connections: Connections): Promis
 
   const nodeChanged = (): void => heartbeat.nudge()
   const parts = await openNodeImages(options, connections, nodeChanged)
-  const { images, packer, pins, peerServer } = parts
+  const { images, pins, peerServer } = parts
   const reports = new Reports({
     send: async (vms, signal) => {
       const { figures } = images
@@ -163,7 +163,8 @@ async function runAgent(options: AgentOptions, connections: Connections): Promis
     node: name,
     driver,
     images,
-    packer,
+    packer: parts.packer,
+    content: parts.content,
     states: openCaptureStates(path.join(folder, 'captures')),
     server: captureServer(content),
     changed: (uid) => roster.get(uid)?.wake(),

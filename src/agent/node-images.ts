@@ -7,7 +7,7 @@ import type { Log } from '../platform/log.ts'
 import { Packer, PretendPacker } from './captures/pack.ts'
 import { socketFolderOf } from './images/arrivals.ts'
 import { Pins } from './images/cache-pins.ts'
-import type { OpenBlob } from './images/content-source.ts'
+import type { NodeContent, OpenBlob } from './images/content-source.ts'
 import { openHolders } from './images/holders.ts'
 import { type Images, openImages, pretendImages } from './images/images.ts'
 import { type PeerServer, startPeerServer } from './images/peer-server.ts'
@@ -42,13 +42,14 @@ interface Connections {
 export interface NodeImages {
   readonly images: Images
   readonly packer: Packer
+  content(): Promise<NodeContent>
   readonly pins: Pins
   readonly peerServer: PeerServer | undefined
 }
 
 export async function openNodeImages(
   options: NodeImagesOptions,
-  { content, chunks, credentials }: Connections,
+  connections: Connections,
   changed: () => void,
 ): Promise<NodeImages> {
   const { folder, imageFolder, driver, peerPort, log } = options
@@ -57,20 +58,20 @@ export async function openNodeImages(
     peerPort === undefined
       ? undefined
       : createPeers({
-          find: async (query, signal) => (await content.call(findPeers, { body: query }, signal)).peers,
-          credentials,
+          find: async (query, signal) => (await connections.content.call(findPeers, { body: query }, signal)).peers,
+          credentials: connections.credentials,
           log,
           silenceMs: options.peerSilenceMs,
         })
   const opened = await openImages({
     folder: isSimulation ? folder : imageFolder,
     recipes: isSimulation ? {} : (options.recipes ?? recipes),
-    openBlob: blobsOf(chunks),
+    openBlob: blobsOf(connections.chunks),
     bootOrder: async (digest, read, signal) => {
       const body = { content: digest, ...(read && { chunks: [...read] }) }
-      return (await content.call(noteBootOrder, { body }, signal)).chunks
+      return (await connections.content.call(noteBootOrder, { body }, signal)).chunks
     },
-    askLogin: (vm, signal) => content.call(getVmRegistry, { params: { vm } }, signal),
+    askLogin: (vm, signal) => connections.content.call(getVmRegistry, { params: { vm } }, signal),
     peers,
     ...(!isSimulation && { holders: await openHolders(imageFolder, folder, driver.name) }),
     quotaBytes: options.imageQuotaBytes,
@@ -78,11 +79,12 @@ export async function openNodeImages(
     changed,
     log,
   })
-  const getContent = () => opened.content()
+  const content = () => opened.content()
   const images = isSimulation ? pretendImages() : opened
   return {
     images,
-    packer: isSimulation ? new PretendPacker(getContent) : new Packer(path.join(folder, 'packed'), getContent),
+    content,
+    packer: isSimulation ? new PretendPacker(content) : new Packer(path.join(folder, 'packed'), content),
     pins: new Pins({ images, changed, log }),
     peerServer:
       peerPort === undefined

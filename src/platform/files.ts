@@ -65,6 +65,16 @@ export async function readFileIfPresent(file: string): Promise<string | undefine
   }
 }
 
+/** The value of a JSON file. Undefined if the file is missing or unreadable, or the value invalid. */
+export async function readJsonFile<T>(file: string, isValid: (value: T) => boolean): Promise<T | undefined> {
+  try {
+    const value = JSON.parse(await fs.readFile(file, 'utf8')) as T
+    return isValid(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** True also for files that cannot be read, because they must not count as missing. */
 export function mayBeThere(file: string): boolean {
   try {

@@ -2,12 +2,14 @@
 import { ApiError } from '../../api/errors.ts'
 import type { DesiredCapture } from '../../api/nodes/captures.ts'
 import type { Driver } from '../../drivers/driver.ts'
+import { hasAllContent } from '../../images/pack/stored-manifests.ts'
 import { RegistryError } from '../../oci/artifact/errors.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { createReporter, type Reporter } from '../../platform/reporter.ts'
 import { type RetryPolicy, retryDelay, type wait } from '../../platform/retry.ts'
+import type { NodeContent } from '../images/content-source.ts'
 import type { Images } from '../images/images.ts'
 import { isRetriable } from '../link/connection.ts'
 import { deliver } from './deliver.ts'
@@ -21,6 +23,7 @@ export interface CaptureContext {
   readonly driver: Driver
   readonly images: Images
   readonly packer: Packer
+  content(): Promise<NodeContent>
   readonly states: CaptureStates
   readonly server: CaptureServer
   readonly log: Log
@@ -171,16 +174,17 @@ export class CaptureRun {
     const { capture, ...common } = state
     const { architecture, image, handle, kind } = common
     const { images, packer } = this.#context
+    const { store } = await this.#context.content()
     await using reporter = this.#reporter(signal)
     // Chunks can be sent while others are packed, unless they are sent in another format.
     const isPush = kind === 'push'
     const sendsChunks = isPush && common.format !== 'tart'
     // The layers of a VM can be packed without its image if the destination has, or gets, that from elsewhere.
-    const hasImageElsewhere = image.content !== undefined || (sendsChunks && (await packer.has(capture.base)))
+    const hasImageElsewhere = image.content !== undefined || (sendsChunks && (await store.has(capture.base)))
     const needsImage = !hasImageElsewhere || capture.layers.some(({ format }) => format === 'raw')
     const base = needsImage ? await this.#fetchImage(signal) : await images.find(image)
     // The server has nothing of an image that was pulled from a registry, but this node may have all of it.
-    const isPulled = image.reference !== undefined && (!base || (await packer.hasAll(base.digest)))
+    const isPulled = image.reference !== undefined && (!base || (await hasAllContent(store, base.digest)))
     const content = isPulled ? capture.base : image.content
     let packed = 0
     const reportPush = (): void => {
@@ -212,11 +216,13 @@ export class CaptureRun {
 
   async #deliver({ content }: StateIn<'packed'>, signal: AbortSignal): Promise<void> {
     const { server, packer, pause } = this.#context
+    const { source } = await this.#context.content()
     await using reporter = this.#reporter(signal)
     let current: CaptureProgress = { percent: packedPercent, bytes: 0 }
     await deliver(content, await packer.contentsOf(content), {
       receiver: { ...server, finish: (digest, during) => this.#finish(digest, during) },
-      read: (digest, bytes, during) => packer.read(digest, bytes, during),
+      // Content that was evicted here in the meantime may be on a server that is away.
+      read: (digest, bytes, during) => source.read(digest, bytes, during),
       signal,
       pause,
       progress(share, bytes) {

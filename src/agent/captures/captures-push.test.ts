@@ -71,7 +71,6 @@ function pushing(
       ensure: async () => ({ digest: 'none' }),
     },
     packer: {
-      has: async () => false,
       storeWith: async () => small.store,
       async pack(_job: unknown, { through, progress }: Parameters<Packer['pack']>[1]) {
         await through?.(small.store).put(Buffer.from('a chunk'))
@@ -82,6 +81,7 @@ function pushing(
       discard: async () => void ends.push('dropped'),
       forget: async () => undefined,
     },
+    content: async () => ({ store: { has: async () => false } }),
     states: {
       list: async () => [...kept.values()],
       async write(state: CaptureState) {

@@ -20,7 +20,7 @@ import { type CaptureContext, CaptureRun, captureProblem } from './capture-run.t
 import type { CaptureState } from './states.ts'
 
 interface CapturesOptions
-  extends Pick<CaptureContext, 'node' | 'driver' | 'images' | 'packer' | 'states' | 'server' | 'log'> {
+  extends Pick<CaptureContext, 'node' | 'driver' | 'images' | 'packer' | 'content' | 'states' | 'server' | 'log'> {
   /** Called when a capture of this VM has ended. */
   changed(uid: string): void
   /** Tests only. */

@@ -19,9 +19,9 @@ import { boundLayers } from '../../images/pack/bounded.ts'
 import { packDisk } from '../../images/pack/chunks.ts'
 import { childManifest, type Delta, packDelta, packRawDelta } from '../../images/pack/deltas.ts'
 import { foldLayers, planFold } from '../../images/pack/fold.ts'
-import { hasAllContent, readManifest } from '../../images/pack/stored-manifests.ts'
+import { readManifest } from '../../images/pack/stored-manifests.ts'
 import { failpoint } from '../../platform/failpoint.ts'
-import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import { readJsonFile, writeFileAtomically } from '../../platform/files.ts'
 import type { WorkOptions } from '../../platform/parallel.ts'
 import type { NodeContent } from '../images/content-source.ts'
 
@@ -91,25 +91,12 @@ export class Packer {
     }
   }
 
-  async hasAll(digest: string): Promise<boolean> {
-    return hasAllContent((await this.#content()).store, digest)
-  }
-
   async contentsOf(digest: string): Promise<readonly Stored[]> {
     const { store } = await this.#content()
     const manifest = await readManifest(store, digest)
     const sizes = new Map([...chunksOf(manifest)].map((chunk) => [chunk.digest, chunk.storedBytes]))
     sizes.set(digest, (await store.size(digest)) ?? 0)
     return [...sizes].map(([each, bytes]) => ({ digest: each, bytes }))
-  }
-
-  /** Content that the server lacks may have been evicted here; it may be on a server that is away, so this may take long. */
-  async read(digest: string, bytes: number, signal: AbortSignal): Promise<Buffer> {
-    return (await this.#content()).source.read(digest, bytes, signal)
-  }
-
-  async has(digest: string): Promise<boolean> {
-    return (await this.#content()).store.has(digest)
   }
 
   /** The node's store with the server behind it. `fetchRest` is called before missing content is read. */
@@ -221,17 +208,14 @@ export class Packer {
 
   /** Undefined also if the store no longer has all chunks. */
   async #remembered<T>(key: string, layersOf: (value: T) => readonly Layer[], uid?: string): Promise<T | undefined> {
-    const text = await readFileIfPresent(this.#fileOf(key, uid))
-    if (text === undefined) return undefined
+    const value = await readJsonFile<T>(this.#fileOf(key, uid), (read) =>
+      layersOf(read).every(({ chunks }) => Array.isArray(chunks)),
+    )
+    if (value === undefined) return undefined
     const { store } = await this.#content()
-    try {
-      const value = JSON.parse(text) as T
-      for (const { chunks } of layersOf(value))
-        for (const { digest, storedBytes } of chunks) if ((await store.size(digest)) !== storedBytes) return undefined
-      return value
-    } catch {
-      return undefined
-    }
+    for (const { digest, storedBytes } of layersOf(value).flatMap(({ chunks }) => chunks))
+      if ((await store.size(digest)) !== storedBytes) return undefined
+    return value
   }
 
   async #remember(key: string, value: unknown, uid?: string): Promise<void> {

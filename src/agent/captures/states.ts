@@ -6,7 +6,7 @@ import type { DesiredCapture } from '../../api/nodes/captures.ts'
 import type { PushFormat } from '../../api/records.ts'
 import type { Capture, Handle } from '../../drivers/driver.ts'
 import { ifAbsent } from '../../images/content/temporary-files.ts'
-import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import { readJsonFile, writeFileAtomically } from '../../platform/files.ts'
 import type { DesiredImage } from '../images/images.ts'
 import type { CaptureProgress } from './server.ts'
 
@@ -56,10 +56,9 @@ export function openCaptureStates(folder: string): CaptureStates {
       const names = await fs.readdir(folder).catch(ifAbsent<string[]>([]))
       // Left by a process that was killed during a write.
       for (const name of names) if (name.endsWith('.tmp')) await fs.rm(path.join(folder, name), { force: true })
-      const texts = names
-        .filter((name) => name.endsWith('.json'))
-        .map((name) => readFileIfPresent(path.join(folder, name)))
-      return (await Promise.all(texts)).flatMap((text) => parse(text) ?? [])
+      const files = names.filter((name) => name.endsWith('.json')).map((name) => path.join(folder, name))
+      // An unreadable state is skipped: the capture is then frozen again, and the driver recognizes its id.
+      return (await Promise.all(files.map(read))).filter((state) => state !== undefined)
     },
     async write(state) {
       await fs.mkdir(folder, { recursive: true, mode: 0o700 })
@@ -69,12 +68,5 @@ export function openCaptureStates(folder: string): CaptureStates {
   }
 }
 
-/** Undefined if unreadable: the capture is then frozen again, and the driver recognizes its id. */
-function parse(text: string | undefined): CaptureState | undefined {
-  try {
-    const state = JSON.parse(text ?? '') as CaptureState
-    return state.version === 1 && typeof state.id === 'string' && state.handle ? state : undefined
-  } catch {
-    return undefined
-  }
-}
+const read = (file: string): Promise<CaptureState | undefined> =>
+  readJsonFile(file, ({ version, id, handle }) => version === 1 && typeof id === 'string' && handle !== undefined)

@@ -16,7 +16,6 @@ import { packDisk } from '../../images/pack/chunks.ts'
 import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
 import { silentLog } from '../../platform/log.ts'
 import type { RetryPolicy } from '../../platform/retry.ts'
-import { Packer } from '../captures/pack.ts'
 import { fetchedContent, type OpenBlob } from './content-source.ts'
 import { openImages } from './images.ts'
 
@@ -302,13 +301,5 @@ describe('content from the server', () => {
     const patient = fetchedContent({ store: await fresh(), open, retry, maxRefusals: 5, onWait: () => undefined })
     await assert.rejects(patient.read(content, 1_000), /not now/)
     assert.equal(asked, 2 + 5 + 1)
-  })
-
-  it('content that a node has evicted is read from the server for a save', async () => {
-    const store = await fresh()
-    const source = fetchedContent({ store, open: async (digest) => server.open(digest), retry })
-    const packer = new Packer(path.join(root, 'packed'), async () => ({ store, source }))
-    const sent = await packer.read(content, 1_000_000, never)
-    assert.ok(sent.equals(await server.read(content, 1_000_000)))
   })
 })

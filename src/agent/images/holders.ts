@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { ifAbsent } from '../../images/content/temporary-files.ts'
-import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import { readJsonFile, writeFileAtomically } from '../../platform/files.ts'
 import { openHandles, type VmHandleRecord } from '../state/handles.ts'
 
 export interface Holders {
@@ -71,11 +71,5 @@ function keysOf({ base, desired }: VmHandleRecord): string[] {
   return [base, image.content, image.recipe && `recipe:${image.recipe}`, isoContent].filter((key) => key !== undefined)
 }
 
-async function read(file: string): Promise<Holder | undefined> {
-  try {
-    const holder = JSON.parse((await readFileIfPresent(file)) ?? '') as Holder
-    return typeof holder.folder === 'string' && Array.isArray(holder.pins) ? holder : undefined
-  } catch {
-    return undefined
-  }
-}
+const read = (file: string): Promise<Holder | undefined> =>
+  readJsonFile(file, (holder) => typeof holder.folder === 'string' && Array.isArray(holder.pins))

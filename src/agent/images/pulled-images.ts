@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { ifAbsent } from '../../images/content/temporary-files.ts'
 import { digestPattern } from '../../images/format/format.ts'
-import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import { readJsonFile, writeFileAtomically } from '../../platform/files.ts'
 
 export interface PulledImage {
   /** `host/repository@sha256:…` of the first pull. */
@@ -28,14 +28,11 @@ export async function openPulledImages(imageFolder: string): Promise<PulledImage
   const folder = path.join(imageFolder, 'pulled')
   const byContent = new Map<string, PulledImage>()
 
-  const read = async (name: string): Promise<PulledImage | undefined> => {
-    try {
-      const image = JSON.parse((await readFileIfPresent(path.join(folder, name))) ?? '') as PulledImage
-      return typeof image.reference === 'string' && digestPattern.test(image.content) ? image : undefined
-    } catch {
-      return undefined
-    }
-  }
+  const read = (name: string): Promise<PulledImage | undefined> =>
+    readJsonFile(
+      path.join(folder, name),
+      (image) => typeof image.reference === 'string' && digestPattern.test(image.content),
+    )
   for (const name of await fs.readdir(folder).catch(ifAbsent<string[]>([]))) {
     const image = await read(name)
     if (image) byContent.set(image.content, image)
