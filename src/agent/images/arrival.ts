@@ -10,7 +10,7 @@ import { reasonOf } from '../../platform/reason.ts'
 import { orAborted, type RetryPolicy, retry, unlessAborted, wait } from '../../platform/retry.ts'
 import { makeTemporary } from '../../platform/temporary-folder.ts'
 import { ArrivingDisk, openCopy, type ReadFigures } from './arriving-disk.ts'
-import type { OpenedDisk } from './content.ts'
+import type { FetchOptions, OpenedDisk } from './content.ts'
 import type { ImageProvider } from './single-flight.ts'
 
 /** A VM that reads from an arriving image. */
@@ -37,13 +37,6 @@ export type BootOrder = (
   read: readonly number[] | undefined,
   signal: AbortSignal,
 ) => Promise<readonly number[]>
-
-interface FetchOptions {
-  readonly signal: AbortSignal
-  onWait(reason: string): void
-  opened(disk: OpenedDisk): Promise<void>
-  readonly memoryFirst: boolean
-}
 
 export interface ArrivalOptions {
   readonly folder: string

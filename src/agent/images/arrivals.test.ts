@@ -34,7 +34,7 @@ async function arrange(t: { after(work: () => Promise<void>): void }) {
     socketFolder: file('s'),
     figures: { reads: 0, readWaitMs: 0 },
     log: silentLog,
-    async fetch(_, { memoryFirst, opened, signal: cut }) {
+    async fetch(_, { memoryFirst = false, opened, signal: cut }) {
       cut.addEventListener('abort', () => fetched.reject(cut.reason))
       asked.push(memoryFirst)
       // A fill that has no content yet.
@@ -43,7 +43,7 @@ async function arrange(t: { after(work: () => Promise<void>): void }) {
       const fill = { expectReaders() {}, forgetReaders() {}, has: () => false, ready, progress } as never
       const lacksMemory = !memoryFirst
       const disk: OpenedDisk = { fill, file: file('disk'), lacksMemory, image: memoryFirst ? whole : image }
-      await opened(disk)
+      await opened?.(disk)
       return fetched.promise
     },
   })

@@ -51,20 +51,16 @@ const marginShare = 0.02
 const maxAttempts = 5
 const inventoryMs = 5 * 60_000
 
-/** Agents of one process that share a folder also share its reservations. */
-const reservations = new Map<string, { bytes: number; last: Promise<unknown> }>()
-
 export class CacheSpace {
   readonly #options: RoomOptions
-  readonly #reserved: { bytes: number; last: Promise<unknown> }
   #inventory: Inventory = { copies: [], chunkBytes: 0 }
   #quotaBytes = 0
   #inventoriedMs = 0
+  #reservedBytes = 0
+  #last: Promise<unknown> = Promise.resolve()
 
   private constructor(options: RoomOptions) {
     this.#options = options
-    this.#reserved = reservations.get(options.folder) ?? { bytes: 0, last: Promise.resolve() }
-    reservations.set(options.folder, this.#reserved)
   }
 
   static async open(options: RoomOptions): Promise<CacheSpace> {
@@ -82,11 +78,11 @@ export class CacheSpace {
       const keepsChunks = await this.#free(need.diskBytes + need.chunkBytes, ['chunks'])
       if (!keepsChunks && !(await this.#free(need.diskBytes))) throw await this.#noRoom(need)
       const bytes = need.diskBytes + (keepsChunks ? need.chunkBytes : 0)
-      this.#reserved.bytes += bytes
+      this.#reservedBytes += bytes
       return {
         keepsChunks,
         [Symbol.dispose]: () => {
-          this.#reserved.bytes -= bytes
+          this.#reservedBytes -= bytes
         },
       }
     })
@@ -133,8 +129,8 @@ export class CacheSpace {
   }
 
   #exclusively<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#reserved.last.then(work)
-    this.#reserved.last = result.catch(() => undefined)
+    const result = this.#last.then(work)
+    this.#last = result.catch(() => undefined)
     return result
   }
 
@@ -153,7 +149,7 @@ export class CacheSpace {
     for (let attempt = 1; ; attempt++) {
       const beforeMs = Date.now()
       const { freeBytes } = await this.#takeInventory()
-      const excess = bytes + this.#reserved.bytes + Math.max(this.#usedBytes - this.#quotaBytes, -freeBytes)
+      const excess = bytes + this.#reservedBytes + Math.max(this.#usedBytes - this.#quotaBytes, -freeBytes)
       if (excess <= 0) return true
       const candidates = (await this.#candidates()).filter(({ kind }) => kinds.includes(kind))
       const evictions = chooseEvictions(candidates, excess)
@@ -204,7 +200,7 @@ export class CacheSpace {
     const evictableBytes = (await this.#candidates()).reduce((sum, { bytes }) => sum + bytes, 0)
     const figures = [
       `it needs ${sizeText(diskBytes)}`,
-      `cached images use ${sizeText(this.#usedBytes + this.#reserved.bytes)} of ${sizeText(this.#quotaBytes)}`,
+      `cached images use ${sizeText(this.#usedBytes + this.#reservedBytes)} of ${sizeText(this.#quotaBytes)}`,
       `of which ${sizeText(evictableBytes)} can be removed`,
       `and ${sizeText(Math.max(0, freeBytes))} of the disk is free`,
     ]

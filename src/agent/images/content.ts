@@ -16,15 +16,20 @@ import type { WorkOptions } from '../../platform/parallel.ts'
 import { makeTemporary, removeStale } from '../../platform/temporary-folder.ts'
 import { fetchedContent, type SourceOptions } from './content-source.ts'
 
-interface MakeContentOptions {
-  /** The name under which it was requested; absent for ISOs. */
-  readonly name?: string | undefined
+export interface FetchOptions {
   readonly signal: AbortSignal
-  progress(percent: number): void
+  /** Called with the reason when the fetch stalls until something changes elsewhere. */
+  readonly onWait?: ((reason: string) => void) | undefined
+  /** Called when the disk can be read although it is incomplete. The rest, except for memory, is complete then. */
+  readonly opened?: ((disk: OpenedDisk) => Promise<void>) | undefined
   /** Fetch the memory before the disk, for a VM that resumes from it. */
   readonly memoryFirst?: boolean | undefined
-  /** Called when all but the disk (and its memory, unless that comes first) is complete: the disk can be read now. */
-  readonly opened?: ((disk: OpenedDisk) => Promise<void>) | undefined
+}
+
+interface MakeContentOptions extends FetchOptions {
+  /** The name under which it was requested; absent for ISOs. */
+  readonly name?: string | undefined
+  progress(percent: number): void
 }
 
 export interface OpenedDisk {

@@ -2,7 +2,7 @@
 //
 // What is concurrent. Many VMs, pins and captures use this at the same time. Work for the same copy is shared
 // (single-flight.ts). Several agents of a host may share the folder: leases (leases.ts) keep them from removing what another
-// uses, and the agents of one process share reservations of space (cache-space.ts). Peers read the store.
+// uses. Peers read the store.
 //
 // What may die when. An agent may be killed at any time: copies and content appear by renames, so incomplete ones are never
 // used and the next agent removes them; the parts of an image that were fetched stay in the store. An image that VMs run on

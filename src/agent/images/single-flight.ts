@@ -2,17 +2,11 @@
 import type { BaseImage } from '../../drivers/driver.ts'
 import { ifAbsent } from '../../images/content/temporary-files.ts'
 import { orAborted } from '../../platform/retry.ts'
-import type { OpenedDisk } from './content.ts'
+import type { FetchOptions, OpenedDisk } from './content.ts'
 
-export interface EnsureOptions {
-  readonly signal: AbortSignal
+/** Without `onWait`, `progress` is called instead. Only the first caller decides `memoryFirst`. */
+export interface EnsureOptions extends FetchOptions {
   progress(phase: string, percent?: number): void
-  /** Called with the reason when the work stalls; by default, `progress` is. */
-  onWait?(reason: string): void
-  /** Called when the disk can be read although it is incomplete. */
-  opened?(disk: OpenedDisk): Promise<void>
-  /** Fetch the memory before the disk. Only the first caller decides. */
-  readonly memoryFirst?: boolean | undefined
   /** The uid of the VM with whose credentials a registry is reached. */
   readonly vm?: string
   /** The copy stays until this stack is disposed. */
@@ -35,13 +29,8 @@ export interface ImageProvider {
   make(options: MakingOptions): Promise<void>
 }
 
-export interface MakingOptions {
-  readonly signal: AbortSignal
+export interface MakingOptions extends FetchOptions {
   progress(line?: string, percent?: number): void
-  /** To be called with the reason when the work stalls until something changes elsewhere. */
-  readonly onWait?: ((reason: string) => void) | undefined
-  opened(disk: OpenedDisk): Promise<void>
-  readonly memoryFirst?: boolean | undefined
 }
 
 interface Flight {

@@ -117,7 +117,7 @@ export class VmWorker {
     return { origin: this.#life === 'half-made' ? 'half-made' : this.#keeper.origin, isKept: this.#keeper.isKept }
   }
 
-  /** Undefined if the VM is unknown to the server. */
+  /** Undefined as long as nothing is known of the VM. */
   get tunnelTarget(): TunnelTarget | undefined {
     const { desired, handle } = this
     const { console, ports } = this.#context.tools.driver

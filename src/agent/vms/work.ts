@@ -207,16 +207,9 @@ async function specFor(context: StepContext): Promise<VmSpec> {
 }
 
 /** Incomplete only if that was requested and is supported. Guests with legacy disks time out on slow reads. */
-async function imageFor({
-  tools,
-  desired,
-  signal,
-  progress,
-  held,
-  arrival,
-  needsCompleteImage,
-}: StepContext): Promise<BaseImage> {
-  const { images, driver } = tools
+async function imageFor(context: StepContext): Promise<BaseImage> {
+  const { desired, signal, progress, held, arrival, needsCompleteImage } = context
+  const { images, driver } = context.tools
   const options = { signal, progress, held, vm: desired.uid }
   const mayArrive = desired.imageStart === 'lazy' && driver.arriving && !desired.legacyIO && !needsCompleteImage
   const isCold = desired.isCold ?? false
