@@ -64,7 +64,7 @@ export function shareContent({ own, others, away, calls, log }: SharedContentOpt
     }
     for (const [digest, query] of batch)
       if (unavailable.length === 0) query.resolve(undefined)
-      else query.reject(new ContentAwayError(digest, `on any server that answers: ${toComeBack(unavailable)}`))
+      else query.reject(new ContentAwayError(digest, `on any server that answers: ${whereItMayBe(unavailable)}`))
   }
 
   const fetch = async (digest: string): Promise<boolean> => {
@@ -135,16 +135,12 @@ export function shareContent({ own, others, away, calls, log }: SharedContentOpt
   }
 }
 
-const maxNamed = 5
-
-function toComeBack(hosts: readonly string[]): string {
-  const [first = '', ...more] = new Set(hosts)
-  if (more.length === 0)
-    return `the server ${first} may have it and cannot be reached; start it again, or ${toGiveUp(first)}`
-  const rest = more.length < maxNamed ? '' : ` and ${more.length + 1 - maxNamed} more`
-  const named = [first, ...more].slice(0, maxNamed).join(', ')
-  return `one of the servers ${named}${rest} may have it and cannot be reached; start them again, or ${toGiveUp('SERVER')}`
+function whereItMayBe(hosts: readonly string[]): string {
+  const named = [...new Set(hosts)]
+  const isOne = named.length === 1
+  const which = isOne ? `the server ${named[0]}` : `one of the servers ${named.join(', ')}`
+  return (
+    `${which} may have it and cannot be reached; start ${isOne ? 'it' : 'them'} again, or ask its administrator to ` +
+    `give it up ("svc3 server forget ${isOne ? named[0] : 'SERVER'}") and to upload the lost content again`
+  )
 }
-
-const toGiveUp = (host: string): string =>
-  `ask its administrator to give it up ("svc3 server forget ${host}") and to upload the lost content again`

@@ -2,6 +2,7 @@
 // If the store responds to one of them, or one cannot be asked, it refuses requests. If the store responds to none, it is
 // down: the servers exchange the changes that they have seen, continue to serve reads, and say how old the data is. Until
 // this is decided, requests wait, so that a slow machine causes slow responses and not wrong ones.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { allOperations } from '../../api/index.ts'
@@ -194,11 +195,10 @@ export function refuseWhenStale(
 
 /** Returns whether the work succeeded in time. */
 const within = (timeoutMs: number, work: Promise<unknown>): Promise<boolean> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(resolve, timeoutMs, false)
-    const settle = (isDone: boolean) => (): void => {
-      clearTimeout(timer)
-      resolve(isDone)
-    }
-    work.then(settle(true), settle(false))
-  })
+  Promise.race([
+    work.then(
+      () => true,
+      () => false,
+    ),
+    sleep(timeoutMs, false, { ref: false }),
+  ])

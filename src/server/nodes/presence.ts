@@ -72,15 +72,17 @@ export class SharedPresence implements PresenceTracker {
     }
     this.#unsubscribes = [
       fleet.subscribe((node, isOpen) => {
-        if (isOpen) this.#opened(node)
-        else this.#ended(node)
+        const claim = this.#claims.get(node)
+        if (!isOpen) this.#ended(node)
+        else if (claim) this.#open.set(node, claim.session)
+        if (isOpen) this.#claims.delete(node)
         announce(node)
       }),
       collections.presence.view.subscribe((changes) => {
         // The node has connected to another server, so it no longer reads from this one.
         for (const change of changes) {
-          const { node } = change.type === 'put' ? change.entry.value : change.previous.value
-          if (change.type === 'put' && this.#isLost(change.entry.value)) fleet.drop(node)
+          const { node, server } = change.type === 'put' ? change.entry.value : change.previous.value
+          if (change.type === 'put' && this.#open.has(node) && server !== servers.id) fleet.drop(node)
           announce(node)
         }
       }),
@@ -115,7 +117,7 @@ export class SharedPresence implements PresenceTracker {
       session,
       since: timestamp(clock.now()),
     }
-    const { rev } = await this.#put(record)
+    const { rev } = await presence.change(presence.key('', node), () => record)
     // A node deletes VMs that it is not sent. So its state must be as new as any state that a server has sent it.
     await this.#caughtUp(rev)
     // The node may also have connected to this server again.
@@ -163,21 +165,6 @@ export class SharedPresence implements PresenceTracker {
   #has({ node, run, session }: PresenceRecord): boolean {
     const isOurs = this.#open.get(node) === session || this.#claims.get(node)?.session === session
     return isOurs && run === this.#options.servers.run
-  }
-
-  #isLost({ node, server }: PresenceRecord): boolean {
-    return this.#open.has(node) && server !== this.#options.servers.id
-  }
-
-  #opened(node: string): void {
-    const claim = this.#claims.get(node)
-    if (claim) this.#open.set(node, claim.session)
-    this.#claims.delete(node)
-  }
-
-  #put(record: PresenceRecord): Promise<Entry<PresenceRecord>> {
-    const { presence } = this.#options.collections
-    return presence.change(presence.key('', record.node), () => record)
   }
 
   #ended(node: string): void {
