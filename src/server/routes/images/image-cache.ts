@@ -74,6 +74,26 @@ export function imageCache({ collections }: { readonly collections: Collections 
     )
   }
 
+  function pinOn(node: NodeRecord, image: ImageRecord, key: string, pin: NodeCacheRecord['pins'][string]): Verdict {
+    const { name } = image
+    const refusal = unfit(node, image)
+    if (refusal) return refusal
+    const { pins, drops } = node.cache ?? noCache
+    const state = copyOn(node, image)?.state
+    if (Object.hasOwn(pins, name)) return unchanged(state === 'Ready' ? 'Already cached' : 'Already being fetched')
+    const pinned = [...Object.keys(pins), name]
+    if (pinned.length > maxPins) return noSpace(`Already caches ${maxPins} images, the maximum; remove some`)
+    const quota = node.report?.imageSpace?.quotaBytes ?? Infinity
+    const needed = pinnedBytes(node, pinned)
+    if (needed > quota)
+      return noSpace(
+        `Cached images would take ${sizeText(needed)}, the quota is ${sizeText(quota)}; remove some, or raise --image-quota of the agent`,
+      )
+    const message = state === 'Ready' ? 'Already on the node; now kept' : fetching(node)
+    const cache = { pins: { ...pins, [name]: pin }, drops: drops.filter((each) => each !== key) }
+    return { code: 202, result: 'Accepted', message, cache }
+  }
+
   /** The space of pinned images on a node: as reported, or at least the size of their content. */
   const pinnedBytes = ({ report }: NodeRecord, names: readonly string[]): number => {
     const bytes = new Map<string, number>()
@@ -113,28 +133,7 @@ export function imageCache({ collections }: { readonly collections: Collections 
       const pin = { by: displayName(principal), at: timestamp(now) }
       const names = chosen(namespace, body, ({ report }) => report?.architecture === image.architecture)
       if (names.length === 0) throw noNode(namespace, image, body)
-      return onEach(namespace, names, (node) => {
-        const refusal = unfit(node, image)
-        if (refusal) return refusal
-        const { pins, drops } = node.cache ?? noCache
-        const state = copyOn(node, image)?.state
-        if (Object.hasOwn(pins, name)) return unchanged(state === 'Ready' ? 'Already cached' : 'Already being fetched')
-        const pinned = [...Object.keys(pins), name]
-        if (pinned.length > maxPins)
-          return {
-            code: 409,
-            result: 'NoSpace',
-            message: `Already caches ${maxPins} images, the maximum; remove some`,
-          }
-        const [quota, needed] = [node.report?.imageSpace?.quotaBytes ?? Infinity, pinnedBytes(node, pinned)]
-        if (needed > quota) {
-          const message = `Cached images would take ${sizeText(needed)}, the quota is ${sizeText(quota)}; remove some, or raise --image-quota of the agent`
-          return { code: 409, result: 'NoSpace', message }
-        }
-        const message = state === 'Ready' ? 'Already on the node; now kept' : fetching(node)
-        const cache = { pins: { ...pins, [name]: pin }, drops: drops.filter((each) => each !== key) }
-        return { code: 202, result: 'Accepted', message, cache }
-      })
+      return onEach(namespace, names, (node) => pinOn(node, image, key, pin))
     },
 
     removeCachedImage: ({ params: { namespace, image }, body }) => remove(namespace, image, body),
@@ -196,6 +195,7 @@ function noNode(namespace: string, { architecture }: ImageRecord, { tags = [], a
 }
 
 const missing: Verdict = { code: 404, result: 'NotFound', message: 'Node not found in the namespace' }
+const noSpace = (message: string): Verdict => ({ code: 409, result: 'NoSpace', message })
 const unchanged = (message: string): Verdict => ({ code: 200, result: 'Unchanged', message })
 const fetching = ({ isReady }: NodeRecord): string =>
   isReady ? 'Fetching' : 'The node is offline; fetched when it is back'

@@ -7,6 +7,7 @@ import { digestPattern, largestManifestBytes, type Manifest } from '../../../ima
 import { BadManifestError, chunksOf } from '../../../images/format/manifest.ts'
 import { readManifest } from '../../../images/pack/stored-manifests.ts'
 import { type Clock, timestamp } from '../../../platform/clock.ts'
+import { defined } from '../../../platform/defined.ts'
 import { failpoint } from '../../../platform/failpoint.ts'
 import { eachAtOnce } from '../../../platform/parallel.ts'
 import { changeCaptured, dropCapture, failCapture, withoutCapture } from '../../../store/records/captures.ts'
@@ -73,6 +74,37 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
     deliveries.over(id)
   }
 
+  /** Makes the content that of the image. Returns the digests that the node has to send first. */
+  async function publish(
+    vm: VmRecord,
+    capture: CaptureForImage & Pick<VmCapture, 'base'>,
+    digest: string,
+  ): Promise<readonly string[]> {
+    const manifest = await manifestOf(content, digest)
+    if (!manifest) return [digest]
+    if (manifest.architecture !== vm.shape.architecture)
+      throw wrong('content', `it is an image for ${manifest.architecture}, and the VM is not`)
+    const digests = new Set([...chunksOf(manifest)].map((chunk) => chunk.digest))
+    const missing = await lacking(content, [digest, ...digests])
+    if (missing.length > 0) return missing
+    const ownBytes = (await content.size(digest)) ?? 0
+    const base = capture.base === undefined ? undefined : await manifestOf(content, capture.base)
+    const made = {
+      content: digest,
+      ...defined({ os: manifest.os }),
+      sizeBytes: manifest.virtualSizeBytes,
+      spaceUsedBytes: ownBytes + storedBytes(manifest),
+      updatedAt: timestamp(clock.now()),
+    }
+    await content.hold(digest, manifest)
+    failpoint('captures.finish')
+    const isKnown = base !== undefined || capture.base === undefined
+    const added = isKnown ? { bytesAdded: ownBytes + storedBytes(manifest, base) } : {}
+    await changeCaptured(collections, capture, (record) => fulfilled(record, capture, made, added))
+    failpoint('captures.finished')
+    return []
+  }
+
   return {
     async findMissingBlobs({ body: { digests } }) {
       return { missing: await lacking(content, digests) }
@@ -127,30 +159,9 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
         return { missing: [] }
       }
       deliveries.heard(id)
-      const manifest = await manifestOf(content, body.content)
-      if (!manifest) return { missing: [body.content] }
-      if (manifest.architecture !== vm.value.shape.architecture)
-        throw wrong('content', `it is an image for ${manifest.architecture}, and the VM is not`)
-      const digests = new Set([...chunksOf(manifest)].map(({ digest }) => digest))
-      const missing = await lacking(content, [body.content, ...digests])
-      if (missing.length > 0) return { missing: missing.slice(0, maxMissing) }
-      const ownBytes = (await content.size(body.content)) ?? 0
-      const base = capture.base === undefined ? undefined : await manifestOf(content, capture.base)
-      const made = {
-        content: body.content,
-        ...(manifest.os && { os: manifest.os }),
-        sizeBytes: manifest.virtualSizeBytes,
-        spaceUsedBytes: ownBytes + storedBytes(manifest),
-        updatedAt: timestamp(clock.now()),
-      }
-      await content.hold(body.content, manifest)
-      failpoint('captures.finish')
-      const isKnown = base !== undefined || capture.base === undefined
-      const added = isKnown ? { bytesAdded: ownBytes + storedBytes(manifest, base) } : {}
-      await changeCaptured(collections, capture, (record) => fulfilled(record, capture, made, added))
-      failpoint('captures.finished')
-      await finish(vm, id)
-      return { missing: [] }
+      const missing = await publish(vm.value, capture, body.content)
+      if (missing.length === 0) await finish(vm, id)
+      return { missing: missing.slice(0, maxMissing) }
     },
 
     async getCaptureCredentials({ principal: { name: node }, params: { capture: id } }) {

@@ -1,6 +1,7 @@
 // Handler of estimates: where a deployment would be placed now. Writes nothing.
 import type * as api from '../../../api/vms/estimates.ts'
 import { displayName } from '../../../auth/principal.ts'
+import { defined } from '../../../platform/defined.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
 import { type Allocation, type Candidate, demandOf, place } from '../../../rules/placement.ts'
 import { shownVerdicts, summaryOf, verdictsOn } from '../../../rules/placement-reasons.ts'
@@ -52,7 +53,7 @@ export function estimates(services: EstimateServices): HandlersOf<typeof api> {
     const { os, sizeBytes, storedBytes, pinned } = answer.found
     return {
       shown: shownImage(os, sizeBytes, storedBytes),
-      placed: { imageReference: pinned, ...(os !== undefined && { os }) },
+      placed: { imageReference: pinned, ...defined({ os }) },
     }
   }
 
@@ -71,42 +72,47 @@ export function estimates(services: EstimateServices): HandlersOf<typeof api> {
       const warm = services.warmFor({ ...record, ...placed, ...pin })
       const found = warm ? { ok: true as const, node: warm.node, allocation: warm.allocation } : place(demand, rooms)
       const { cpu, memoryMiB, image, architecture } = record.shape
-      const hasImage = warm !== undefined || (found.ok && found.node.images.includes(demand.image))
       const chosenMiB = found.ok ? found.allocation.memoryMiB : memoryMiB
       const amounts = found.ok ? amountsOn(found.node, found.allocation) : leastAmounts(demand)
       const overQuota = quotaExcess(services.collections, namespace, amounts)
-      const chosen = found.ok && overQuota === undefined ? found.node.name : undefined
-      // The chosen node first, then others that fit.
+      const node = found.ok && overQuota === undefined ? found.node.name : undefined
+      const hasImage = warm !== undefined || (found.ok && found.node.images.includes(demand.image))
+      const reasons = found.ok ? '' : summaryOf(found.reasons, demand, namespace)
+      const message = outcome({ overQuota, warm, node, hasImage, reasons })
+      // The chosen node comes first, then others that fit.
       const rank = (each: { readonly name: string; readonly fits: boolean }): number =>
-        each.name === chosen ? 0 : each.fits ? 1 : 2
-      const nodes = verdictsOn(demand, rooms).toSorted((a, b) => rank(a) - rank(b))
-      const where =
-        overQuota !== undefined
-          ? `Would wait for the quota. ${overQuota}`
-          : warm
-            ? `Would take a warm VM of pool ${warm.pool} on ${warm.node.name}`
-            : found.ok
-              ? `Would run on ${chosen}, which ${hasImage ? 'has the image' : 'downloads the image first'}`
-              : `Would wait for a node. ${summaryOf(found.reasons, demand, namespace)}`
-      return new Answer(
-        200,
-        {
-          ...(chosen !== undefined && { node: chosen }),
-          cpu,
-          memory: chosenMiB === 0 ? 'auto' : gibibytes(chosenMiB),
-          image,
-          architecture,
-          ...shown,
-          ...(warm && overQuota === undefined && { warm: warm.pool }),
-          ...(overQuota !== undefined && { overQuota }),
-          hasImage,
-          message: shown.imageProblem === undefined ? where : `${where}. Image not checked: ${shown.imageProblem}`,
-          nodes: nodes.slice(0, shownVerdicts),
-        },
-        true,
-      )
+        each.name === node ? 0 : each.fits ? 1 : 2
+      const verdicts = verdictsOn(demand, rooms).toSorted((a, b) => rank(a) - rank(b))
+      const estimate = {
+        ...defined({ node, overQuota, warm: overQuota === undefined ? warm?.pool : undefined }),
+        cpu,
+        memory: chosenMiB === 0 ? 'auto' : gibibytes(chosenMiB),
+        image,
+        architecture,
+        ...shown,
+        hasImage,
+        message: shown.imageProblem === undefined ? message : `${message}. Image not checked: ${shown.imageProblem}`,
+        nodes: verdicts.slice(0, shownVerdicts),
+      }
+      return new Answer(200, estimate, true)
     },
   }
+}
+
+interface Outcome {
+  readonly overQuota: string | undefined
+  readonly warm: WarmVm | undefined
+  readonly node: string | undefined
+  readonly hasImage: boolean
+  /** Why the VM fits on no node. */
+  readonly reasons: string
+}
+
+function outcome({ overQuota, warm, node, hasImage, reasons }: Outcome): string {
+  if (overQuota !== undefined) return `Would wait for the quota. ${overQuota}`
+  if (warm) return `Would take a warm VM of pool ${warm.pool} on ${warm.node.name}`
+  if (node === undefined) return `Would wait for a node. ${reasons}`
+  return `Would run on ${node}, which ${hasImage ? 'has the image' : 'downloads the image first'}`
 }
 
 const shownImage = (
@@ -114,7 +120,6 @@ const shownImage = (
   sizeBytes: number,
   storedBytes: number | undefined,
 ): Pick<api.VmEstimate, 'os' | 'size' | 'spaceUsed'> => ({
-  ...(os !== undefined && { os }),
   size: diskSize(sizeBytes),
-  ...(storedBytes !== undefined && { spaceUsed: roughSize(storedBytes) }),
+  ...defined({ os, spaceUsed: storedBytes === undefined ? undefined : roughSize(storedBytes) }),
 })
