@@ -1,6 +1,6 @@
 // Multipart forms with files. The parts become one object, which is validated with the operation's schema. The parser is
 // registered in a separate scope, so that other operations refuse forms.
-import multipart, { type MultipartFile } from '@fastify/multipart'
+import multipart from '@fastify/multipart'
 import type { FastifyInstance, FastifyRequest, preValidationAsyncHookHandler } from 'fastify'
 import type { TObject } from 'typebox'
 import { ApiError, invalidField } from '../../api/errors.ts'
@@ -29,19 +29,11 @@ export function readForm(operation: Operation, totalBytes: number): preValidatio
   const partBytes = Math.max(
     ...Object.values(properties).map((schema) => (schema as { maxLength?: number }).maxLength ?? 0),
   )
-  // One more than allowed, because the parser truncates a part that reaches its limit.
-  const limits = { fileSize: partBytes + 1, fieldSize: partBytes + 1, parts: names.length + 10, headerPairs: 20 }
-  const readText = async (part: MultipartFile, field: string): Promise<string> => {
-    const text = (await part.toBuffer()).toString('utf8')
-    if (text.length > partBytes) throw fieldTooLong(field, partBytes)
-    return text
-  }
-
   return async (request, reply) => {
     if (request.body === undefined && !request.isMultipart()) throw notAForm()
     try {
       if (Number(request.headers['content-length'] ?? 0) > totalBytes) throw fieldTooLong('The form', totalBytes)
-      request.body = await within(request, totalBytes, readParts(request, names, limits, readText))
+      request.body = await within(request, totalBytes, readParts(request, names, partBytes))
     } catch (error) {
       const refusal = refusalOfForm(error, partBytes)
       if (refusal.code === 413) reply.header('connection', 'close')
@@ -50,27 +42,21 @@ export function readForm(operation: Operation, totalBytes: number): preValidatio
   }
 }
 
-type Limits = NonNullable<Parameters<FastifyRequest['parts']>[0]>['limits']
-
-async function readParts(
-  request: FastifyRequest,
-  names: readonly string[],
-  limits: Limits,
-  receive: (part: MultipartFile, field: string) => Promise<string>,
-): Promise<object> {
-  const form: Record<string, unknown> = {}
-  for await (const part of request.parts({ limits: limits ?? {} })) {
+async function readParts(request: FastifyRequest, names: readonly string[], partBytes: number): Promise<object> {
+  // One more than allowed, because the parser truncates a part that reaches its limit.
+  const limits = { fileSize: partBytes + 1, fieldSize: partBytes + 1, parts: names.length + 10, headerPairs: 20 }
+  const form: Record<string, string> = {}
+  for await (const part of request.parts({ limits })) {
     const { fieldname } = part
-    const isKnown = names.includes(fieldname)
-    if (isKnown && Object.hasOwn(form, fieldname)) throw twice(fieldname)
-    if (part.type === 'file') {
+    if (!names.includes(fieldname)) {
       // An unknown file has to be read as well, because the next part follows it.
-      const value = isKnown ? await receive(part, fieldname) : part.file.resume()
-      if (isKnown) form[fieldname] = value
-    } else if (isKnown) {
-      if (part.valueTruncated) throw fieldTooLong(fieldname, limits?.fieldSize ?? 0)
-      form[fieldname] = part.value
+      if (part.type === 'file') part.file.resume()
+      continue
     }
+    if (Object.hasOwn(form, fieldname)) throw twice(fieldname)
+    const text = part.type === 'file' ? (await part.toBuffer()).toString('utf8') : String(part.value)
+    if (text.length > partBytes) throw fieldTooLong(fieldname, partBytes)
+    form[fieldname] = text
   }
   return form
 }
