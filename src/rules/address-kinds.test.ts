@@ -1,4 +1,4 @@
-// Which addresses a registry may have.
+// Kinds of addresses, and which ones the service may connect to.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { AddressKind } from './address-kinds.ts'
@@ -19,7 +19,7 @@ describe('kind of an address', () => {
   for (const [kind, addresses] of Object.entries(cases))
     for (const address of addresses) it(`"${address}" is ${kind}`, () => assert.equal(addressKind(address), kind))
 
-  it('the kind of an address decides what may be connected to', () => {
+  it('the kind of an address decides whether connecting is allowed', () => {
     const strict = { allowPrivate: false, allowLoopback: false }
     assert.ok(isAllowedAddress('1.1.1.1', strict))
     assert.ok(!isAllowedAddress('10.0.0.1', strict))
@@ -30,7 +30,7 @@ describe('kind of an address', () => {
     assert.ok(!isAllowedAddress('169.254.169.254', { allowPrivate: true, allowLoopback: true }))
   })
 
-  it('the kind of an address lets somebody lead on to the outside, and to where they are themselves', () => {
+  it('redirects may lead to public addresses and to the kinds of the redirecting server', () => {
     assert.ok(mayLeadTo('public', new Set(['private'])))
     assert.ok(mayLeadTo('private', new Set(['private'])))
     assert.ok(!mayLeadTo('private', new Set(['public'])))

@@ -1,4 +1,4 @@
-// Which addresses share a budget.
+// Which addresses share a rate limit.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { networkOf } from './addresses.ts'

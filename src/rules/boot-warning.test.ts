@@ -1,4 +1,4 @@
-// Which disks are warned of, by firmware and guest.
+// Boot warnings by firmware and guest.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { bootWarning } from './boot-warning.ts'

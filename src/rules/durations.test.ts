@@ -1,4 +1,4 @@
-// Durations: what is one, and how long it is.
+// Parsing and formatting of durations.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { formatDuration, parseDuration, timeLeft } from './durations.ts'
@@ -14,7 +14,7 @@ describe('parseDuration', () => {
   ]
   for (const [text, seconds] of good) it(`${text} is ${seconds} s`, () => assert.equal(parseDuration(text), seconds))
   for (const text of ['', '10', 'h', '-1h', '1 h', '1h-30m', '1y', '1e3s', 'forever']) {
-    it(`parseDuration: ${JSON.stringify(text)} is none`, () => assert.equal(parseDuration(text), undefined))
+    it(`parseDuration: ${JSON.stringify(text)} is invalid`, () => assert.equal(parseDuration(text), undefined))
   }
 })
 

@@ -1,4 +1,4 @@
-// Which keys a caller may choose, and what every guest reads of itself.
+// Valid metadata keys, and the facts that every guest can read.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { guestFacts, isMetadataKey, isReservedMetadataKey } from './guest-metadata.ts'

@@ -1,4 +1,4 @@
-// References good and bad, that normalising is stable, and which credentials belong to them.
+// Valid and invalid references, their normal form, and which credentials apply to them.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -88,7 +88,7 @@ describe('image references', () => {
     }
   })
 
-  it('an image reference is judged whatever it is', () => {
+  it('an image reference of any text is parsed or refused', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 200, unit: 'grapheme' }), (text) => {
         const parsed = parseImageReference(text, 'pull')
@@ -117,7 +117,7 @@ describe('credentials for a reference', () => {
     'both.example:80': 'https://both.example:80',
   }
   for (const [registry, server] of Object.entries(cases))
-    it(`credentials for a reference of ${registry} are those of ${server ?? 'nobody'}`, () =>
+    it(`credentials for a reference of ${registry} are those of ${server ?? 'no server'}`, () =>
       assert.equal(credentialFor({ registry }, stored)?.server, server))
 
   describe('Docker Hub', () => {
@@ -138,7 +138,7 @@ describe('credentials for a reference', () => {
         )
       })
 
-    it("credentials on Docker Hub are nobody else's, nor sent in plain text for another name than it was allowed for", () => {
+    it('credentials for Docker Hub apply to no other registry, and to plain HTTP only under the allowed name', () => {
       for (const registry of ['ghcr.io', 'hub.docker.io', 'docker.io.example', 'docker.io:444'])
         assert.equal(
           found(
@@ -154,7 +154,7 @@ describe('credentials for a reference', () => {
     })
   })
 
-  it('credentials for a reference are asked for by name, host and command', () => {
+  it('the hint for missing credentials has the registry, the namespace and a command', () => {
     const parsed = parseImageReference('localhost:5000/team/image', 'push')
     assert.ok(parsed.ok)
     assert.deepEqual(serversOf(parsed.reference), ['https://localhost:5000', 'http://localhost:5000'])

@@ -1,4 +1,4 @@
-// Which addresses of images are good, and that no refusal repeats what may be a password.
+// Valid addresses of the images' registry, and that no refusal repeats a password.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { parseImagesAddress } from './images-address.ts'

@@ -1,4 +1,4 @@
-// The string that a host joins by: what goes in comes out, and whatever is not whole is refused.
+// Join strings: encoding, decoding, and refusal of truncated ones.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { decodeJoinString, encodeJoinString, isJoinString } from './join-string.ts'

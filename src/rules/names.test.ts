@@ -1,10 +1,10 @@
-// Names of users: what an e-mail address may be, and which addresses would become somebody else's.
+// Names of users: valid email addresses, and those that would fold to the name of another user.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { isUserName, userNameOf } from './names.ts'
 
 describe('names of users', () => {
-  it('the name of a user is an e-mail address in lower case', () => {
+  it('the name of a user is an email address in lower case', () => {
     assert.equal(userNameOf('Ada.Lovelace+x@Example.COM'), 'ada.lovelace+x@example.com')
     assert.equal(userNameOf('Åsa@Example.com'), 'åsa@example.com')
     for (const name of ['admin@localhost', "o'brien@corp.example", 'a_b-c@x-y.example', 'jörg@müller.example'])
@@ -18,7 +18,7 @@ describe('names of users', () => {
   ]) // biome-ignore format: a list to read
     it(`the name of a user is not ${JSON.stringify(name)}`, () => assert.equal(isUserName(name), false))
 
-  it('the name of a user does not become another’s in lower case', () => {
+  it('an address that folds to another user’s name is refused', () => {
     assert.equal('\u212a'.toLowerCase(), 'k')
     for (const name of ['\u212aim@example.com', 'kim@\u212aorp.example', '\u0130da@example.com'])
       assert.equal(userNameOf(name), undefined)

@@ -1,4 +1,4 @@
-// Ownership: who may delete what (docs/spec.md R14), what others may know, and namespaces that refuse VMs.
+// Ownership: who may delete what (docs/spec.md R14), what callers may know of other namespaces, and namespaces without VMs.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import {

@@ -1,4 +1,4 @@
-// What people read when a VM goes nowhere: by cause with exact counts, and what no node could ever hold is refused.
+// Texts for VMs that cannot be placed: a summary by cause with counts, and the refusal of what no node could ever hold.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type Candidate, type Demand, neverFits, place } from './placement.ts'
@@ -51,7 +51,7 @@ const summary = (asked: Partial<Demand>, all: readonly Candidate[]): string =>
   summaryOf(reasonsFor(asked, all), { ...demand, ...asked }, 'svc-default')
 
 describe('a summary of reasons', () => {
-  it('a summary of reasons counts nodes by cause, and names one that is alone', () => {
+  it('a summary of reasons counts nodes by cause, and names a single node', () => {
     const cases: readonly (readonly [Partial<Demand>, readonly Candidate[], string])[] = [
       [{}, [], 'No nodes in svc-default'],
       [{ node: 'mac-9' }, nodes(3, 'mac'), 'Node mac-9 not found in svc-default'],
@@ -80,7 +80,7 @@ describe('a summary of reasons', () => {
     for (const [asked, all, expected] of cases) assert.equal(summary(asked, all), expected)
   })
 
-  it('a summary of reasons is about cores where nothing else is short, and about ports where one is taken', () => {
+  it('a summary is about cores if only cores are short, and about ports if one is taken', () => {
     assert.equal(isAboutCores(reasonsFor({}, [node('a', { freeCpu: 1 }), node('b', cordoned)])), true)
     assert.equal(isAboutCores(reasonsFor({}, [node('a', { freeCpu: 1 }), node('b', { maxVms: 0 })])), false)
     assert.equal(isAboutCores(reasonsFor({}, [node('a', cordoned)])), false)
@@ -88,7 +88,7 @@ describe('a summary of reasons', () => {
     assert.equal(isAboutPorts(reasonsFor({}, [node('a', cordoned)])), false)
   })
 
-  it('a summary of reasons leaves what each node says to the verdicts', () => {
+  it('verdicts have the reason of each node', () => {
     assert.deepEqual(verdictsOn({ ...demand, node: 'a' }, [node('a'), node('b')]), [
       { name: 'a', fits: true, reason: 'has 12 of 12 cores and 32 GiB of 32 GiB memory free' },
       { name: 'b', fits: false, reason: 'is not the requested node' },
@@ -96,7 +96,7 @@ describe('a summary of reasons', () => {
   })
 })
 
-/** A node as its record tells of it. */
+/** A node as in its record. */
 const recordOf = ({ name, tags, isKnown, ...report }: Candidate) => ({ name, tags, ...(isKnown && { report }) })
 const refusal = (asked: Partial<Demand>, all: readonly Candidate[]) => {
   const whole = { ...demand, ...asked }
@@ -127,7 +127,7 @@ describe('a deployment that no node could hold', () => {
     }
   })
 
-  it('a deployment that no node could hold says which size was not chosen, and the largest to choose', () => {
+  it('a deployment that no node could hold names the default size, and the largest possible one', () => {
     const small = nodes(2, 'mac', { cpu: 2, memoryMiB: 4_096 })
     const error = impossible(neverFits(demand, small.map(recordOf)) ?? [], demand, 'svc-ios', { isDefaultCpu: true })
     assert.equal(error.message, 'No node can hold 4 cores (the default); the largest has 2 cores and 4 GiB')
@@ -140,7 +140,7 @@ describe('a deployment that no node could hold', () => {
     for (const [asked, all, hint] of hints) assert.equal(refusal(asked, all)?.options.hint, hint)
   })
 
-  it('a deployment that no node could hold is none where a node may take it later, or may still join', () => {
+  it('a deployment is not refused if a node may hold it later, or if there are no nodes yet', () => {
     const later: readonly (readonly [Partial<Demand>, readonly Candidate[]])[] = [
       [{ cpu: 64 }, []],
       [{}, nodes(1, 'mac', { freeCpu: 0 })],

@@ -1,4 +1,4 @@
-// Where a VM goes, in small worlds: reasons, preferences, and what is taken.
+// Placement on a few nodes: obstacles, preferences and allocations.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -41,19 +41,19 @@ const chosen = (asked: Partial<Demand>, nodes: readonly Candidate[]): string => 
 }
 
 describe('placement', () => {
-  it('placement gives automatic memory: the cores’ share of 80 % of the node’s', () => {
+  it('placement computes automatic memory: the cores’ share of 80 % of the node’s', () => {
     const found = place(demand, [node('a')])
     assert.ok(found.ok)
     assert.equal(found.allocation.memoryMiB, Math.floor((16_384 * 0.8 * 3) / 8))
   })
 
-  it('placement balances, or packs where asked', () => {
+  it('placement balances, or packs on request', () => {
     const nodes = [node('idle'), node('busy', { freeCpu: 4, vms: 1 })]
     assert.equal(chosen({}, nodes), 'idle')
     assert.equal(chosen({ scheduler: 'most-allocated' }, nodes), 'busy')
   })
 
-  it('placement prefers the tag, then the image, then room', () => {
+  it('placement prefers the tag, then the image, then free room', () => {
     const nodes = [
       node('idle'),
       node('has-image', { images: ['sonoma'], freeCpu: 4 }),
@@ -64,7 +64,7 @@ describe('placement', () => {
     assert.equal(chosen({ tag: 'other' }, nodes), 'has-image')
   })
 
-  it('placement says of every node why it cannot', () => {
+  it('placement returns the obstacle of every node', () => {
     const cases: readonly (readonly [Partial<Candidate>, Partial<Demand>, RegExp])[] = [
       [{ architecture: 'arm64' }, {}, /^a is arm64; the image is amd64$/],
       [{ unfit: { cause: 'cordoned' } }, {}, /^a is cordoned$/],
@@ -84,7 +84,7 @@ describe('placement', () => {
     for (const [change, asked, reason] of cases) assert.match(chosen(asked, [node('a', change)]), reason)
   })
 
-  it('placement brings macOS only where it runs, and no more of it than a host may have', () => {
+  it('placement puts macOS only on hosts that can run it, up to their limit', () => {
     const noMacos = 'it is no Mac; see docs/operate/hosts-macos.md'
     const mac = { architecture: 'arm64', maxMacosVms: 2, vms: 2, macosVms: 2 } as const
     const limit = /^a is at Apple’s limit of 2 macOS VMs per host$/
@@ -94,7 +94,7 @@ describe('placement', () => {
       [{ noMacos, unfit: { cause: 'cordoned' } }, { os: 'macos' }, /cannot run macOS guests/],
       [{ noMacos }, { os: 'linux' }, /^a$/],
       [{ noMacos }, { os: 'other' }, /^a$/],
-      // What nobody has said anything about goes where it went before there was this rule.
+      // Images of an unknown system may go to any node.
       [{ noMacos }, {}, /^a$/],
       [{}, { os: 'macos' }, /^a$/],
       [mac, { ...arm, os: 'macos' }, limit],
@@ -113,14 +113,14 @@ describe('placement', () => {
     assert.deepEqual([chosen({ os: 'macos' }, nodes), chosen({ os: 'linux' }, nodes)], ['set-up', 'qemu'])
   })
 
-  it('placement hears only the node that was asked for', () => {
+  it('placement considers only the requested node', () => {
     const nodes = [node('a', { freeCpu: 1 }), node('b')]
     assert.equal(chosen({ node: 'a' }, nodes), 'a has 1 of 8 cores free; 3 requested')
     assert.equal(chosen({ node: 'b' }, nodes), 'b')
     assert.equal(chosen({ node: 'c' }, nodes), '')
   })
 
-  it('placement keeps away from forbidden and taken ports, and from those reserved for the same VM', () => {
+  it('placement avoids forbidden and taken ports, and those that the VM has reserved', () => {
     const taken = new Set([8_822, 5_900])
     const found = place({ ...demand, reservedPorts: [reserved(8_823), reserved(5_999)] }, [
       node('a', { isPortTaken: (port) => taken.has(port) }),
@@ -129,7 +129,7 @@ describe('placement', () => {
     assert.deepEqual([found.allocation.ssh, found.allocation.vnc, found.allocation.screenshare], [8_824, 6_000, 5_901])
   })
 
-  it('placement never places where it does not fit, and always where it does', () => {
+  it('placement finds a node exactly if one fits', () => {
     const arbitraryNode = fc.record({ freeCpu: fc.integer({ min: 0, max: 8 }), vms: fc.integer({ min: 0, max: 3 }) })
     fc.assert(
       fc.property(fc.array(arbitraryNode, { maxLength: 5 }), fc.integer({ min: 1, max: 8 }), (all, cpu) => {

@@ -1,10 +1,10 @@
-// Reserved ports as people write them, and the first free one of a kind.
+// Parsing of reserved ports, and the first free port of a kind.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { freePort, parseReservedPorts } from './ports.ts'
 
 describe('reserved ports', () => {
-  it('reserved ports are pairs, each of them perhaps udp', () => {
+  it('reserved ports are pairs, optionally of udp', () => {
     const { ports, causes } = parseReservedPorts('8080:80, 5353:53/udp,5353:53')
     assert.deepEqual(causes, [])
     assert.deepEqual(ports, [
@@ -14,7 +14,7 @@ describe('reserved ports', () => {
     ])
   })
 
-  it('reserved ports are refused one by one', () => {
+  it('each invalid reserved port is named', () => {
     for (const [text, problem] of [
       ['80', /invalid port/],
       ['22:22', /cannot be reserved/],
@@ -35,7 +35,7 @@ describe('reserved ports', () => {
 })
 
 describe('free port', () => {
-  it('a free port begins where its kind does, and never is one of the host’s own', () => {
+  it('the search for a free port begins at its kind’s first, and skips ports of the host', () => {
     assert.equal(
       freePort('ssh', () => false),
       8_822,

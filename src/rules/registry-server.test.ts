@@ -1,4 +1,4 @@
-// The address rule, good and bad, and that normalising is stable.
+// Valid and invalid registry addresses, and that the normal form is stable.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'

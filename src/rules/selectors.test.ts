@@ -1,4 +1,4 @@
-// Selectors: each form, and what is refused.
+// Selectors: every form, and refusals.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -70,7 +70,7 @@ describe('selectors', () => {
     })
   }
 
-  it('a selector of an unknown field names the fields there are', () => {
+  it('the refusal of an unknown field names the known ones', () => {
     for (const name of ['ownr', 'status.phase', 'owner.name', 'place.rack']) {
       const parsed = parseFieldSelector(`${name}=x`, known)
       assert.ok(!parsed.ok)
@@ -78,13 +78,13 @@ describe('selectors', () => {
     }
   })
 
-  it('a selector that is longer than its limit is refused before it is read', () => {
+  it('a selector that is too long is refused before it is parsed', () => {
     const parsed = parseLabelSelector(',a'.repeat(150_000))
     assert.ok(!parsed.ok)
     assert.match(parsed.problem, /too long: use at most 4096 characters/)
   })
 
-  it('a selector is read as its conditions say, and again as they are written', () => {
+  it('a selector tests what its conditions say, in any notation', () => {
     const word = fc.stringMatching(/^[a-z][a-z0-9.-]{0,8}$/)
     const condition = fc.record({
       key: word,
@@ -117,13 +117,13 @@ describe('selectors', () => {
     )
   })
 
-  it('a selector does not take what every object has for a label', () => {
+  it('properties of Object.prototype are no labels', () => {
     const parsed = parseLabelSelector('constructor')
     assert.ok(parsed.ok)
     assert.equal(parsed.test({ labels: {} }), false)
   })
 
-  it('a selector on a field that only every object has is refused as unknown', () => {
+  it('properties of Object.prototype are unknown fields', () => {
     for (const name of ['constructor', 'toString', 'hasOwnProperty', 'valueOf.x']) {
       const parsed = parseFieldSelector(`${name}=x`, { properties: { name: {} } })
       assert.deepEqual(parsed, { ok: false, problem: `Unknown field "${name}": use one of name` })

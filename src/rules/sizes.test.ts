@@ -1,4 +1,4 @@
-// Sizes of disks as people write them.
+// Parsing and formatting of sizes.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { diskSize, longSize, parseDiskSize, roughSize, sizeText } from './sizes.ts'
@@ -11,7 +11,7 @@ describe('sizes of disks', () => {
     assert.equal(parseDiskSize('64T'), 64 * 2 ** 40)
   })
 
-  it('sizes of disks are refused when they are none, or too large', () => {
+  it('invalid and too large sizes of disks are refused', () => {
     const bad = [
       '',
       '0G',
@@ -32,14 +32,14 @@ describe('sizes of disks', () => {
     for (const text of bad) assert.equal(parseDiskSize(text), undefined, text)
   })
 
-  it('sizes of disks are shown in the unit in which they are whole, and are read again as the same', () => {
+  it('sizes of disks are formatted in the largest exact unit, which parses to the same size', () => {
     assert.equal(diskSize(2 ** 30), '1G')
     assert.equal(diskSize(1_536 * 2 ** 20), '1536M')
     for (const text of ['120G', '512M', '1T', '64T']) assert.equal(diskSize(parseDiskSize(text) ?? 0), text)
     assert.equal(diskSize(129 * 2 ** 20 + 512), '129M')
   })
 
-  it('amounts are shown to people in one style, whatever a record has', () => {
+  it('amounts of records are shown in one style', () => {
     assert.deepEqual([0, 999, 1_536, 10_846 * 2 ** 20, 412 * 2 ** 20, 2 ** 50].map(sizeText), [
       '0 B',
       '999 B',
@@ -53,7 +53,7 @@ describe('sizes of disks', () => {
     assert.deepEqual(records.map(longSize), shown)
   })
 
-  it('sizes of disks are rounded where only the order of magnitude counts', () => {
+  it('stored sizes are rounded', () => {
     assert.deepEqual([0, 999, 1_536, 10 * 2 ** 20, 412 * 2 ** 20, 1_290_000_000].map(roughSize), [
       '0',
       '999',

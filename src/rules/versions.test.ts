@@ -1,4 +1,4 @@
-// Which versions go together.
+// Compatibility of versions of client and server.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { versionAdvice, versionsApart } from './versions.ts'
@@ -18,7 +18,7 @@ describe('versions', () => {
     it(`versions: ${client} and ${server || 'nothing'}: ${wanted ?? 'fit'}`, () =>
       assert.equal(versionsApart(client, server), wanted))
 
-  it('versions of client and server that do not fit say what to do', () => {
+  it('the advice for incompatible versions says what to do', () => {
     assert.equal(versionAdvice('3.0.0', '3.0.1'), undefined)
     assert.match(versionAdvice('3.0.0', '4.0.0') ?? '', /version 3\.0\.0, the server is 4\.0\.0\. Use/)
     assert.match(versionAdvice('3.1.0', '3.0.0') ?? '', /Update the server/)

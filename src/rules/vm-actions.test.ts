@@ -1,4 +1,4 @@
-// Every action in every state on both architectures: docs/spec.md R30 and R31.
+// Every action in every state on both architectures (docs/spec.md R30, R31).
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { powerStates } from '../api/vms/vms.ts'
@@ -35,7 +35,7 @@ describe('actions on VMs', () => {
     }
   }
 
-  it('actions on a VM wait for each other', () => {
+  it('an action is refused while another one is in progress', () => {
     const vm = {
       name: 'x',
       namespace: 'svc-ios',
@@ -46,7 +46,7 @@ describe('actions on VMs', () => {
     assert.match(refuseAction('stop', vm)?.message ?? '', /resize in progress/)
   })
 
-  it('an action on a VM that is where it leads says so, and suggests nothing', () => {
+  it('an action is refused without advice if the VM is already in that state', () => {
     const said = (action: VmAction, powerState: 'running' | 'stopped' | 'suspended') => {
       const refusal = refuseAction(action, { name: 'x', namespace: 'svc-ios', architecture: 'amd64', powerState })
       return [refusal?.reason, refusal?.message, refusal?.options.hint]
@@ -56,12 +56,12 @@ describe('actions on VMs', () => {
     assert.deepEqual(said('start', 'running'), ['Conflict', 'VM x is already running', 'Nothing was changed'])
   })
 
-  it('a hint about a VM is a line that works when copied', () => {
+  it('a hint about a VM has a command that works when copied', () => {
     const vm = { name: 'x', namespace: 'svc-ios', architecture: 'amd64', powerState: 'suspended' } as const
     assert.equal(refuseAction('start', vm)?.options.hint, 'Resume it: svc3 vm resume x -n svc-ios')
   })
 
-  it('actions on a VM lead where they say', () => {
+  it('the desired power of every action', () => {
     assert.deepEqual(
       actions.map((action) => powerAfter(action)),
       ['running', 'stopped', 'suspended', 'running', 'running', 'running', 'running', 'running', 'running'],

@@ -1,14 +1,4 @@
-// Runs all runner pools of the cluster on the leader, with one driver per pool.
-//
-// **What is concurrent.** Each pool has a listener, which holds its one session with GitHub, and a loop that plans and
-// takes steps. A few runners of a pool are registered and deployed in parallel.
-//
-// **What may die when.** The leader may stop between any two steps, and GitHub may refuse or lose any call. Every step
-// is in a record before it is taken, and GitHub repeats news until it is acknowledged, so the next leader adopts what
-// it finds. Runners and VMs without a record are removed after some time.
-//
-// **What is promised.** A runner gets one VM and one job. A VM is deleted only after GitHub has confirmed that its
-// runner is removed or has no job, unless the deletion is forced.
+// Runs all runner pools of the cluster on the leader, with one driver per pool. The README says what it promises.
 import type { Loop } from '../../platform/loop.ts'
 import type { RunnerPoolRecord } from '../../store/records/runner-records.ts'
 import type { Entry } from '../../store/store.ts'

@@ -1,15 +1,4 @@
-// Places VMs that wait for a node. Runs when VMs, nodes or quotas change, without polling.
-//
-// **What is concurrent.** Runs of the scheduler and of the pools take turns (placements.ts). While a run decides (decide.ts) and
-// writes, records change, agents connect and VMs end; the next run sees that.
-//
-// **What may die when.** The leader may stop at any point, or lose the lead without noticing. A placement is one write of the VM's
-// own record, which is refused if the node's record has changed since the run looked at it, or if a later leader has begun. After a
-// write with an unknown outcome a new term begins, in which the write is either seen or can no longer happen. Every 30 s a sweep
-// finishes what a crash left behind.
-//
-// **What is promised.** No node is overcommitted, and no VM is placed twice. A VM that fits is placed, owners take turns by their
-// share, and a VM that waits has the reason in its record.
+// Places VMs that wait for a node. Runs when VMs, nodes or quotas change, without polling. The README says what it promises.
 import { createSlices } from '../../platform/event-loop.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Loop } from '../../platform/loop.ts'

@@ -1,4 +1,4 @@
-// What pools do next, by what is there.
+// Plans of pools: starting, rotating and removing slots.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Demand } from '../placement.ts'
@@ -91,7 +91,7 @@ const plan = (more: Partial<PoolSituation>) =>
 const left = (more: Partial<PoolSituation>): string[] => plan(more).leaves.map(({ uid }) => uid)
 
 describe('filling a pool', () => {
-  it('a pool is filled up to its minimum, no further', () => {
+  it('a pool is filled up to its minimum', () => {
     assert.equal(plan({}).starts.length, 2)
     assert.equal(plan({ slots: [slot('1'), slot('2', { isReady: false })] }).starts.length, 0)
     assert.deepEqual(plan({ slots: [slot('1'), slot('2', { isReady: false })] }).statuses.get('p'), {
@@ -100,7 +100,7 @@ describe('filling a pool', () => {
     })
   })
 
-  it('slots that boot on one node at once are limited', () => {
+  it('the number of concurrent boots per node is limited', () => {
     assert.equal(plan({ pools: [pool({ minIdle: 8, maxIdle: 8 })] }).starts.length, 4)
     assert.equal(
       plan({ pools: [pool({ minIdle: 8, maxIdle: 8 })], nodes: [node('a', 8), node('b', 8)] }).starts.length,
@@ -108,7 +108,7 @@ describe('filling a pool', () => {
     )
   })
 
-  it('a pool that cannot fill says why', () => {
+  it('a pool that cannot be filled has the reason in its status', () => {
     const reason = (more: Partial<PoolSituation>) => plan(more).statuses.get('p')?.reason ?? ''
     assert.match(reason({ nodes: [node('a', 0)] }), /core/)
     assert.match(reason({ nodes: [node('a', 8, { takesSlots: false })] }), /No node of svc-default can keep warm VMs/)
@@ -125,7 +125,7 @@ describe('filling a pool', () => {
 })
 
 describe('slots that go', () => {
-  it('slots of a pool that is gone, and those above the maximum, go at once', () => {
+  it('slots of deleted pools and surplus slots are removed at once', () => {
     assert.deepEqual(left({ pools: [], slots: [slot('1'), slot('2')] }), ['1', '2'])
     const slots = [slot('old', { createdMs: nowMs - 9_000 }), slot('new'), slot('boots', { isReady: false })]
     assert.deepEqual(left({ pools: [pool({ minIdle: 1, maxIdle: 1 })], slots }).toSorted(), ['boots', 'new'])
@@ -147,7 +147,7 @@ describe('slots that go', () => {
       assert.equal(left({ pools, slots: going, nodes }).length, 0)
     })
 
-  it('slots of before a rotation count as ready until they go, those of another image do not', () => {
+  it('slots of an earlier rotation count as ready until they are removed, those of another image do not', () => {
     const ready = (change: Partial<PoolSlot>) =>
       plan({
         pools: [pool({ minIdle: 8, maxIdle: 8 })],
@@ -157,7 +157,7 @@ describe('slots that go', () => {
     assert.equal(ready({ key: 'other' }), 0)
   })
 
-  it('slots of before a rotation stay and are ready while their pool is paused, and go when it is resumed', () => {
+  it('slots of an earlier rotation are kept while their pool is paused, and replaced when it is resumed', () => {
     const slots = [slot('1', { rotation: -1 }), slot('2', { state: 'memory' })]
     const paused = { pools: [pool({ isPaused: true })], slots }
     assert.deepEqual(left(paused), [])
@@ -165,7 +165,7 @@ describe('slots that go', () => {
     assert.deepEqual(left({ pools: [pool()], slots }), ['1'])
   })
 
-  it('all slots of a pool that is drained go at once, and none starts', () => {
+  it('all slots of a drained pool are removed at once, and none starts', () => {
     const found = plan({ pools: [pool({ isDrained: true, isPaused: true })], slots: [slot('1'), slot('2')] })
     assert.deepEqual(
       found.leaves.map(({ end }) => end.reason),
@@ -175,17 +175,17 @@ describe('slots that go', () => {
     assert.deepEqual(found.statuses.get('p'), { ready: 0, starting: 0, reason: 'The pool is drained' })
   })
 
-  it('a pool is looked at again when its schedule says another number', () => {
+  it('a pool is planned again when its schedule changes', () => {
     const found = plan({ pools: [pool({ minIdle: 0, minIdleUntilMs: nowMs + 700 })] })
     assert.equal(found.againMs, nowMs + 700)
     assert.deepEqual(found.statuses.get('p'), { ready: 0, starting: 0, minIdle: 0 })
   })
 
-  it('a slot whose guest never answers goes', () => {
+  it('a slot whose guest never answers is removed', () => {
     assert.deepEqual(left({ slots: [slot('1', { isReady: false, createdMs: nowMs - bootMs - 1 })] }), ['1'])
   })
 
-  it('slots of a node that is away are not counted, and stay', () => {
+  it('slots of a lost node do not count, and are kept', () => {
     const away = node('a', 8, { unfit: { cause: 'disconnected' } })
     const found = plan({ slots: [slot('1'), slot('2')], nodes: [away, node('b', 8)] })
     assert.deepEqual(found.leaves, [])
@@ -195,7 +195,7 @@ describe('slots that go', () => {
     )
   })
 
-  it('slots that are rotated do not wait for one on a node that is away, nor do all of those go while it is', () => {
+  it('a rotation does not wait for slots of a lost node, and does not remove them all', () => {
     const nodes = [node('a', 8), node('b', 8, { unfit: { cause: 'disconnected' } })]
     const stuck = [slot('going', { node: 'b', isLeaving: true }), slot('boots', { node: 'b', isReady: false })]
     const slots = ['1', '2'].map((uid) => slot(uid, { key: 'other' }))
@@ -208,7 +208,7 @@ describe('slots that go', () => {
 describe('VMs that wait for the place of slots', () => {
   const large: Demand = { ...demand, cpu: 3 }
 
-  it('as many slots give way as one VM needs, the newest first, and nothing starts in their place', () => {
+  it('only as many slots as a VM needs are evicted, the newest first, and no slot starts there', () => {
     const slots = [slot('1', { createdMs: 1 }), slot('2', { createdMs: 2 }), slot('3', { createdMs: 3 })]
     const pools = [pool({ minIdle: 3, maxAgeSeconds: nowMs })]
     const found = plan({ pools, slots, nodes: [node('a', 1)], waiting: [{ demand: large }] })
@@ -216,13 +216,13 @@ describe('VMs that wait for the place of slots', () => {
     assert.deepEqual(found.starts, [])
   })
 
-  it('what goes already is not asked for twice, and two VMs get two places', () => {
+  it('slots that are being removed are counted once, and two VMs get two places', () => {
     const going = [slot('1', { isLeaving: true }), slot('2')]
     assert.deepEqual(left({ slots: going, nodes: [node('a', 2)], waiting: [{ demand: large }] }), [])
     assert.deepEqual(left({ slots: going, nodes: [node('a', 0)], waiting: [{ demand }, { demand }] }), ['2'])
   })
 
-  it('a VM that can be handed a slot costs none, unless it may not run on the node of that slot', () => {
+  it('a VM that can take a slot evicts none, unless it may not run on that node', () => {
     const slots = [slot('1'), slot('2')]
     const nodes = [node('a', 0)]
     const matching = { demand, key: 'k' }
@@ -243,7 +243,7 @@ describe('VMs that wait for the place of slots', () => {
     )
   })
 
-  it('a VM that would not fit in any case costs no slot', () => {
+  it('a VM that would not fit anyway evicts no slot', () => {
     assert.deepEqual(
       left({ slots: [slot('1'), slot('2')], nodes: [node('a', 0)], waiting: [{ demand: { ...demand, cpu: 8 } }] }),
       [],

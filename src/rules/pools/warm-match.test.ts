@@ -1,4 +1,4 @@
-// Which requests take a slot, and which of several they take.
+// Which VMs take a slot, and which one of several.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { machineDefaults, type VmShape } from '../../api/vms/vm-shape.ts'
@@ -19,7 +19,7 @@ const pin = { imageContent: 'sha256:a' }
 const vm: WarmRequest = { shape, ...pin, reservedPorts: [] }
 
 describe('match of a request and a slot', () => {
-  it('a request for exactly what a slot is has the key of the slot', () => {
+  it('a request for the shape of a slot has the key of the slot', () => {
     assert.equal(warmKeyOf(vm), slotKey(shape, pin))
     assert.equal(warmKeyOf({ ...vm, shape: { ...shape, scheduler: 'most-allocated', node: 'a' } }), slotKey(shape, pin))
   })
@@ -58,12 +58,12 @@ describe('choice of a slot', () => {
   const slot = (name: string, createdAt: string, tags: readonly string[] = []) => ({ node: { name, tags }, createdAt })
   const slots = [slot('a', '2'), slot('b', '1'), slot('c', '3', ['ios'])]
 
-  it('the slot that waited longest is taken', () => assert.equal(chooseSlot(shape, slots)?.node.name, 'b'))
-  it('a tag that is preferred comes first, one that is required alone', () => {
+  it('the oldest slot is taken', () => assert.equal(chooseSlot(shape, slots)?.node.name, 'b'))
+  it('slots with a preferred tag come first, and a required tag excludes others', () => {
     assert.equal(chooseSlot({ ...shape, tag: 'ios' }, slots)?.node.name, 'c')
     assert.equal(chooseSlot({ ...shape, tag: 'mac', tagRequired: true }, slots), undefined)
   })
-  it('a node that is asked for is the only one', () => {
+  it('a requested node excludes others', () => {
     assert.equal(chooseSlot({ ...shape, node: 'a' }, slots)?.node.name, 'a')
     assert.equal(chooseSlot({ ...shape, node: 'z' }, slots), undefined)
   })

@@ -1,4 +1,4 @@
-// Quotas: random VMs against random limits. Nothing passes a limit, whatever is done twice.
+// Quotas: random VMs against random limits. No limit is exceeded, and repeated admissions change nothing.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
@@ -40,7 +40,7 @@ const isWithin = (limit: ResourceLimits, used: ReturnType<typeof totalOf>): bool
   resources.every((resource) => used[resource] <= (limit[resource] ?? Number.POSITIVE_INFINITY))
 
 describe('admission to a quota', () => {
-  it('admission to a quota never passes a limit, and refuses nothing that fits', () => {
+  it('admission to a quota never exceeds a limit, and refuses nothing that fits', () => {
     fc.assert(
       fc.property(limits, wanted, wanted, (limit, first, second) => {
         let used = after(limit, first).used
@@ -70,7 +70,7 @@ describe('admission to a quota', () => {
     )
   })
 
-  it('admission to a quota goes on after one VM that does not fit', () => {
+  it('admission to a quota continues after a VM that does not fit', () => {
     const small = { cpu: 1, memoryMiB: 1_024, macos: 0 }
     const { used, refused } = after({ cpu: 4 }, [
       ['large', { ...small, cpu: 8 }],
@@ -80,7 +80,7 @@ describe('admission to a quota', () => {
     assert.deepEqual(used, { small: taken(small) })
   })
 
-  it('admission to a quota says which limit is reached, in the units of people', () => {
+  it('the refusal by a quota names the limit with readable amounts', () => {
     const texts = (limit: ResourceLimits): string[] => {
       const used = { vms: 2, cpu: 38, memoryMiB: 61_440, macos: 2 }
       const excess = firstExcess(limit, used, { cpu: 4, memoryMiB: 8_192, macos: 1 })
@@ -95,7 +95,7 @@ describe('admission to a quota', () => {
     assert.deepEqual(texts({ vms: 3, cpu: 42, memoryMiB: 69_632, macos: 3 }), [])
   })
 
-  it('a limit below what is in use is named, with both amounts', () => {
+  it('a limit below the current use is named with both amounts', () => {
     assert.deepEqual(tooLow({ vms: 1, cpu: 8 }, { ...nothing, vms: 2, cpu: 8 }), [
       { field: 'vms', message: 'vms is below use: 2 VMs in use, limit 1' },
     ])

@@ -1,5 +1,5 @@
-// Fairness of the queue, on simulated nodes and jobs: whose turn it is when a VM ends, how a backlog is split, that nothing is
-// idle while somebody could use it, and that a large VM gets its node.
+// Fairness of the queue on simulated nodes: whose turn it is when a VM ends, how a backlog is shared, that no capacity is idle
+// while a waiting VM fits, and that a large VM gets a node.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
@@ -42,7 +42,7 @@ interface SimulatedTurn extends Turn {
   readonly job: Job
 }
 
-/** Nodes and time; the rule decides. */
+/** Simulated nodes, VMs and time. */
 class Cluster {
   readonly waiting = new Map<string, SimulatedTurn>()
   readonly running = new Set<Running>()
@@ -51,7 +51,7 @@ class Cluster {
   readonly nodes: Readonly<Record<string, number>>
   readonly weights: Readonly<Record<string, number>>
   second = 0
-  /** What has passed: an owner and its cores times seconds. */
+  /** Core seconds by owner. */
   readonly coreSeconds = new Map<string, number>()
 
   constructor(nodes: Readonly<Record<string, number>>, weights: Readonly<Record<string, number>> = {}) {
@@ -98,7 +98,7 @@ class Cluster {
     })
   }
 
-  /** As the scheduler does it; `only`: those that are new. */
+  /** A run of the scheduler; `only`: new VMs. */
   schedule(only: Iterable<SimulatedTurn> = this.waiting.values()): Running[] {
     const nodes = this.candidates()
     const nowMs = baseMs + this.second * 1_000
@@ -129,7 +129,7 @@ class Cluster {
     return placed
   }
 
-  /** A second passes. Returns what ended. */
+  /** Advances by a second. Returns the VMs that ended. */
   tick(): Running[] {
     for (const { owner, cpu } of this.running) this.coreSeconds.set(owner, (this.coreSeconds.get(owner) ?? 0) + cpu)
     this.second += 1
@@ -162,7 +162,7 @@ const fleet = fc
   .array(fc.integer({ min: 4, max: 8 }), { minLength: 1, maxLength: 4 })
   .map((cores) => Object.fromEntries(cores.map((cpu, index) => [`node-${index}`, cpu])))
 
-/** Runs all of them to the end; `look` after every round. */
+/** Runs all VMs to the end, and calls `look` after every round. */
 function run(cluster: Cluster, list: readonly Job[], look: (placed: Running[], before: Shares) => void): void {
   for (let at = 0; at < 5_000; at++) {
     for (const job of list) if ((job.arrivesAt ?? 0) === at) cluster.arrive(job)
@@ -175,12 +175,12 @@ function run(cluster: Cluster, list: readonly Job[], look: (placed: Running[], b
 }
 
 describe('the queue', () => {
-  it('the queue gives what ends to the waiting owner with the lowest share whose VM fits', () => {
+  it('freed capacity goes to the waiting owner with the lowest share whose VM fits', () => {
     fc.assert(
       fc.property(fleet, weights, jobs(1), (nodes, weight, list) => {
         const cluster = new Cluster(nodes, weight)
         run(cluster, list, (placed, before) => {
-          // All take the same: so none that is left has a lower share than the last that was placed had.
+          // All VMs are equal, so no remaining owner has a lower share than the last placed one had.
           const used = new Map(before.usage)
           const share = (owner: string): number => shareOf(used.get(owner) ?? nothing, before.total, weight[owner])
           for (const each of placed) {
@@ -194,7 +194,7 @@ describe('the queue', () => {
     )
   })
 
-  it('the queue takes the VMs of one owner by priority, then by age, whatever others want', () => {
+  it('the queue takes the VMs of one owner by priority, then by age, regardless of other owners', () => {
     fc.assert(
       fc.property(fleet, weights, jobs(4), (nodes, weight, list) => {
         const cluster = new Cluster(nodes, weight)
@@ -206,7 +206,7 @@ describe('the queue', () => {
           const sorted = own.toSorted((a, b) => b.priority - a.priority || (a.key < b.key ? -1 : 1))
           assert.deepEqual(own, sorted)
         }
-        // The priorities of one owner do not move the VMs of others.
+        // Priorities of one owner do not affect the VMs of others.
         const flat = [...cluster.waiting.values()].map((turn) => ({
           ...turn,
           priority: turn.owner === 'ada' ? 0 : turn.priority,
@@ -218,7 +218,7 @@ describe('the queue', () => {
     )
   })
 
-  it('the queue leaves nothing idle that a waiting VM could use, but for one node that is kept free', () => {
+  it('the queue leaves no usable capacity idle, except one reserved node', () => {
     fc.assert(
       fc.property(fleet, weights, jobs(4), (nodes, weight, list) => {
         const cluster = new Cluster(nodes, weight)
@@ -232,7 +232,7 @@ describe('the queue', () => {
     )
   })
 
-  it('the queue never ends a VM that runs, and starts each once', () => {
+  it('the queue starts each VM once and ends none', () => {
     fc.assert(
       fc.property(fleet, weights, jobs(4), (nodes, weight, list) => {
         const cluster = new Cluster(nodes, weight)
@@ -248,21 +248,21 @@ describe('the queue', () => {
     )
   })
 
-  it('the queue splits a backlog evenly, and by weight, though one owner asks ten times as often', () => {
+  it('the queue shares a backlog evenly or by weight, even if one owner requests ten times as much', () => {
     for (const weight of [1, 3]) {
       const cluster = new Cluster({ 'node-0': 8, 'node-1': 8 }, { bob: weight })
       let id = 0
       let endings = 0
       const job = (owner: string): Job => ({ id: id++, owner, cpu: 1, seconds: 20 + (id % 7) })
       while (endings < 400) {
-        // Both are backlogged, one of them ten times as much.
+        // Both owners have a backlog, one of them ten times the other's.
         const waits = (owner: string): number =>
           [...cluster.waiting.values()].filter((turn) => turn.owner === owner).length
         while (waits('ada') < 100) cluster.arrive(job('ada'))
         while (waits('bob') < 10) cluster.arrive(job('bob'))
         cluster.schedule()
         endings += cluster.tick().length
-        // From the fiftieth ending on.
+        // Measured after fifty VMs have ended.
         if (endings < 50) cluster.coreSeconds.clear()
       }
       const [ada = 0, bob = 0] = ['ada', 'bob'].map((owner) => cluster.coreSeconds.get(owner) ?? 0)
@@ -295,7 +295,7 @@ describe('the queue', () => {
     }
   })
 
-  it('the queue keeps no node free while equal VMs wait: nobody is passed over', () => {
+  it('the queue reserves no node for equal VMs, because none is overtaken', () => {
     const cluster = new Cluster({ 'node-0': 8 })
     for (let id = 0; id < 200; id++) cluster.arrive({ id, owner: owners[id % 4] ?? '', cpu: 2, seconds: 7 + (id % 5) })
     while (cluster.waiting.size > 0) {
@@ -305,12 +305,12 @@ describe('the queue', () => {
     }
   })
 
-  it('the queue looks at 10,000 VMs of 50 owners in less than 50 ms', () => {
+  it('the queue orders 10,000 VMs of 50 owners in less than 50 ms', () => {
     const cluster = new Cluster(Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`node-${index}`, 16])))
     for (let id = 0; id < 10_000; id++)
       cluster.arrive({ id, owner: `owner-${id % 50}`, cpu: 1 + (id % 8), seconds: 60, priority: id % 3 })
     const { shares } = cluster
-    // Of the processor: how busy the machine is besides is not its fault.
+    // CPU time, so that other processes do not matter.
     const times = Array.from({ length: 5 }, () => {
       const before = process.cpuUsage()
       assert.equal(orderOf(cluster.waiting.values(), shares).length, 10_000)

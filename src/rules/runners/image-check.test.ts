@@ -1,4 +1,4 @@
-// What a guest says of itself, and what it lacks.
+// The check of a runner's guest image: the script, and findings from its output.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
@@ -13,7 +13,7 @@ const all = { folder: 'yes', start: 'yes', listener: 'yes', user: 'yes', su: 'ye
 const consoleOf = (more: object, clock = nowMs / 1_000): string =>
   [
     '[    0.1] booting',
-    // What boots prints between.
+    // Other boot messages in between.
     ...Object.entries({ ...all, ...more }).map(([key, value]) => `login: svc3-check ${key} ${value}\r`),
     `svc3-check clock ${clock}\r`,
     'svc3-check end\r',
@@ -42,11 +42,11 @@ it('the script that looks into an image runs in a shell and says what it found',
     for (const file of ['run.sh', 'bin/Runner.Listener']) fs.writeFileSync(path.join(runner, file), '', { mode: 0o755 })
     const console = path.join(folder, 'console')
     const here = { folder: runner, host: 'localhost' }
-    // Without its last line: this host stays on.
+    // Without the last line, which would power off this host.
     const script = checkScript(here)
       .replaceAll('> /dev/console', `>> ${console}`)
       .replace(/^poweroff 2.*$/m, '')
-    // A container has none.
+    // Containers have no poweroff.
     fs.writeFileSync(path.join(folder, 'poweroff'), '', { mode: 0o755 })
     execFileSync('sh', { input: script, env: { ...process.env, PATH: `${folder}:${process.env.PATH}` } })
     const said = fs.readFileSync(console, 'utf8')

@@ -1,4 +1,4 @@
-// What a runner pool does next, and what news makes of a job.
+// Plans of runner pools, and how news changes jobs.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -43,7 +43,7 @@ const assigned = (count: number) => ({ ...noDemand, assigned: count })
 const endsOf = (of: Partial<RunnerPoolState>): string[] => planRunners(state(of)).ends.map(({ name, end }) => `${name} ${end.reason}`) // biome-ignore format: one line
 
 describe('the plan of a runner pool', () => {
-  it('there are as many runners as jobs and idle ones, up to the maximum', () => {
+  it('there are as many runners as jobs plus idle ones, up to the maximum', () => {
     assert.equal(planRunners(state({ demand: assigned(3), minIdle: 2 })).create, 5)
     assert.equal(planRunners(state({ demand: assigned(30) })).create, 10)
     assert.equal(planRunners(state({ demand: assigned(3), endedSince: 2 })).create, 1)
@@ -52,7 +52,7 @@ describe('the plan of a runner pool', () => {
     assert.equal(planRunners(state({ demand: assigned(4), isPaused: true })).create, 0)
   })
 
-  it('a runner is judged by its VM and by what GitHub knows of it', () => {
+  it('a runner is judged by its VM and its state at GitHub', () => {
     const never = { connectedMs: undefined, seen: 'offline' } as const
     for (const [more, ends] of [
       [{ ...never, runningMs: 900_000 }, []],
@@ -71,7 +71,7 @@ describe('the plan of a runner pool', () => {
       assert.deepEqual(endsOf({ demand: assigned(1), runners: [runner('a', more)] }), ends, JSON.stringify(more))
   })
 
-  it('a runner that is started by SSH is registered when its VM runs, and is lost only between the two', () => {
+  it('a runner that is started by SSH is registered when its VM runs, and can be lost only in between', () => {
     const bare = { isBySsh: true, isRegistered: false, connectedMs: undefined, seen: undefined } as const
     const plan = (more: Partial<Runner>, of: Partial<RunnerPoolState> = {}) =>
       planRunners(state({ demand: assigned(1), runners: [runner('a', { ...bare, ...more })], ...of }))
@@ -84,7 +84,7 @@ describe('the plan of a runner pool', () => {
     assert.deepEqual(plan({ isRegistered: true, isStarted: true, runningMs: 900_000, seen: 'offline' }).ends, [])
   })
 
-  it('a runner with a job is never removed, however few are wanted and however old it is', () => {
+  it('a runner with a job is never removed', () => {
     fc.assert(
       fc.property(
         fc.record({
@@ -106,7 +106,7 @@ describe('the plan of a runner pool', () => {
     )
   })
 
-  it('runners above what is wanted go when they were idle for long enough, those that wait for a node at once', () => {
+  it('surplus runners are removed after their idle time, or at once if they have no node', () => {
     assert.deepEqual(endsOf({ runners: [runner('a', { connectedMs: 800_000 })] }), [])
     assert.deepEqual(endsOf({ runners: [runner('a', { connectedMs: 600_000 })] }), ['a Idle'])
     const pending = runner('b', { vm: 'pending', runningMs: undefined, connectedMs: undefined, seen: 'offline' })
@@ -127,7 +127,7 @@ describe('the plan of a runner pool', () => {
 describe('jobs of a runner pool', () => {
   const news = (type: JobNews['type'], more: Partial<JobNews> = {}): JobNews => ({ type, jobId: 'j', requestId: 0, name: 'build', repository: 'a/b', workflow: '', runId: 0, event: 'push', ...more }) // biome-ignore format: one line
 
-  it('a job never goes back, in whatever order and however often its news comes', () => {
+  it('a job never returns to an earlier state, in whatever order its news arrives', () => {
     const all = fc.array(fc.constantFrom<JobNews['type']>('available', 'assigned', 'started', 'completed'), {
       maxLength: 8,
     })
@@ -145,7 +145,7 @@ describe('jobs of a runner pool', () => {
     )
   })
 
-  it('queue times have a middle and a long end', () => {
+  it('queue times have a median and a 95th percentile', () => {
     const started = (seconds: number): Job => ({ ...news('started'), id: 'j', state: 'Running', queuedAt: '2026-11-17T09:00:00Z', startedAt: new Date(Date.parse('2026-11-17T09:00:00Z') + seconds * 1_000).toISOString() }) // biome-ignore format: one line
     assert.equal(queueSeconds([]), undefined)
     assert.deepEqual(queueSeconds(Array.from({ length: 100 }, (_, index) => started(index + 1))), { p50: 50, p95: 95 })
@@ -153,7 +153,7 @@ describe('jobs of a runner pool', () => {
 })
 
 describe('where jobs come from, and what a guest starts', () => {
-  it('addresses of organizations, repositories and enterprises are read as people copy them', () => {
+  it('URLs of organizations, repositories and enterprises are parsed in common forms', () => {
     for (const [text, path, api] of [
       ['https://github.com/acme/', 'orgs/acme', 'https://api.github.com'],
       ['https://github.com/acme/app', 'repos/acme/app', 'https://api.github.com'],
@@ -169,7 +169,7 @@ describe('where jobs come from, and what a guest starts', () => {
       assert.ok(!parseRunnerScope(text).ok, text) // biome-ignore format: a list
   })
 
-  it('the configuration of a runner is in the environment, and whatever happens the guest powers off', () => {
+  it('the start script puts the configuration into the environment and always powers the guest off', () => {
     const script = startScript({ folder: '/opt/r', user: 'ci', secret: 'abc=' })
     assert.match(script, /^export ACTIONS_RUNNER_INPUT_JITCONFIG='abc='$/m)
     assert.match(script, /^su ci -c \.\/run\.sh$/m)

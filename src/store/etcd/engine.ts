@@ -1,15 +1,4 @@
-// The store on etcd, for several servers.
-//
-// **What is concurrent.** Many calls to etcd at once, other servers that write the same keys, and one watch that feeds
-// all watchers of this process. Compare-and-set is a transaction, so of concurrent writers of a key one wins.
-//
-// **What may die when.** A member or the connection may fail during a write, so that its answer is lost. Every write
-// carries an operation id: the store reads the record and recognises its own write, and otherwise reports Unknown. The
-// watch resumes at another member; if its past was compacted, watchers list again. If the data were restored or
-// replaced, the store fails for good.
-//
-// **What is promised.** The contract of store.ts. Acknowledged writes are in etcd's quorum, and every watcher gets each
-// change once and in order.
+// The store on etcd, for several servers. The README says what it promises.
 
 import { closed, compacted, keyExists, keyNotFound, preconditionFailed, revisionConflict } from '../faults.ts'
 import { ChangeFeed, type FeedOptions, type LogPage } from '../feed.ts'

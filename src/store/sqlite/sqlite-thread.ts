@@ -1,14 +1,4 @@
-// The thread that owns the SQLite database, so that no fsync blocks the event loop of the API.
-//
-// **What is concurrent.** The thread runs one request after the other. What engine.ts sends in one message is one commit, of a
-// bounded size; each write in it succeeds or fails by itself.
-//
-// **What may die when.** The process may be killed at any point: SQLite's write-ahead log then has all of a commit or nothing of
-// it. A failed write fails its whole group and the thread continues. After a failed fsync, or any fault that leaves the outcome
-// unknown, the thread ends, and the next start reads what is on disk.
-//
-// **What is promised.** A write is acknowledged after its commit is on disk. Every row is checked by its checksum when it is read, and
-// the whole file when it is opened; a damaged record fails those who ask for it, and is never taken for a missing one.
+// The thread that owns the SQLite database, so that no fsync blocks the event loop of the API. The README says what it promises.
 import fs from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
