@@ -1,4 +1,4 @@
-// The log of events stays bounded, also where several events share a record.
+// The number of events is bounded, also if several events share a record.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'

@@ -1,4 +1,4 @@
-// When a node counts as lost: after a while without a stream, and not while others that went with it still come back.
+// When a node counts as lost: after a time without a connection, but not while nodes that were lost together still return.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { nodeRecord, placedVm } from '../../bench/records.ts'
@@ -9,7 +9,7 @@ import { openCollections } from '../store/records/collections.ts'
 import { markNodes, SeenNodes } from './mark-nodes.ts'
 
 const all = Array.from({ length: 10_000 }, (_, n) => `n-${n}`)
-/** Looks at all nodes every five seconds; `isOpen` says who is there when. */
+/** Passes over all nodes every five seconds; `isOpen` says which are connected at a time. */
 function look(nodes: readonly string[], untilMs: number, isOpen: (node: number, nowMs: number) => boolean): SeenNodes {
   const seen = new SeenNodes(0, 40_000)
   for (let nowMs = 0; nowMs <= untilMs; nowMs += 5_000) {
@@ -22,30 +22,30 @@ const lostIn = (seen: SeenNodes, node: string, ...times: readonly number[]): boo
   times.map((nowMs) => seen.isLost(node, nowMs))
 
 describe('nodes that were seen', () => {
-  it('a node is lost after its stream was gone for longer than the patience', () => {
+  it('a node is lost after the timeout without a connection', () => {
     const seen = look(['a', 'b'], 30_000, (n, nowMs) => n === 1 || nowMs <= 5_000)
     assert.deepEqual(lostIn(seen, 'a', 45_000, 45_100), [false, true])
   })
 
-  it('a node that never came is lost after the patience, counted from the last one that came', () => {
+  it('a node that never connects is lost after the timeout, counted from the last one that connected', () => {
     const seen = look(all, 120_000, (n, nowMs) => n < 9_000 && n * 10 <= nowMs)
     assert.deepEqual(lostIn(seen, 'n-9999', 129_000, 131_000), [false, true])
   })
 
-  it('nodes that a cut of the network took away are not lost while they come back, one after the other', () => {
+  it('nodes that a network failure disconnected are not lost while they return one after the other', () => {
     const cutMs = 100_000
     const back = (n: number, nowMs: number): boolean => nowMs < cutMs || (n < 9_999 && nowMs >= cutMs + n * 10)
     const seen = look(all, 240_000, back)
     assert.deepEqual(lostIn(seen, 'n-9999', 234_000, 241_000), [false, true])
   })
 
-  it('nodes that come and go do not keep one that is gone from being lost', () => {
-    // It went alone; every look somebody else comes back who went at another time.
+  it('nodes that reconnect often do not keep a missing one from being lost', () => {
+    // It disconnected alone; in every pass another node returns that disconnected at another time.
     const seen = look(all.slice(0, 50), 60_000, (n, nowMs) => (n === 0 ? nowMs <= 15_000 : (nowMs / 5_000) % 49 !== n))
     assert.deepEqual(lostIn(seen, 'n-0', 55_000, 55_100), [false, true])
   })
 
-  it('nodes that go on joining after a start do not keep one that is gone from being lost for long', () => {
+  it('nodes that keep joining after a start do not delay the loss of a missing one for long', () => {
     const seen = look(all.slice(0, 50), 60_000, (n, nowMs) => n > 0 && nowMs >= n * 1_000)
     assert.deepEqual(lostIn(seen, 'n-0', 41_000, 41_100), [false, true])
   })

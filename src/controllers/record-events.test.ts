@@ -1,4 +1,4 @@
-// What happens without a caller leaves events: once each, in the namespace that it happened in.
+// Events without a caller: one for each change, in its namespace.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { startService, type TestService } from '../../test/support/rigs/service.ts'
@@ -53,13 +53,13 @@ const vm = (name: string) => {
 }
 
 describe('events of what happens without a caller', () => {
-  it('events of what happens without a caller tell the life of a VM, beside what people did', async () => {
+  it('system events record the life of a VM, beside requests of callers', async () => {
     const node = await startNode(service)
     await deploy({ name: 'demo' })
     await service.call('POST', `${inDefault}/vms/demo/exec`, { body: { command: 'stop' } })
     await service.call('POST', `${inDefault}/vms/demo/exec`, { body: { command: 'start' } })
     await node.say(vm('demo'), { generation: 3, power: 'failed', problem: 'QEMU ended with exit code 1' })
-    // Said again, as with every report.
+    // Repeated, as in every report.
     await node.say(vm('demo'), { generation: 3, power: 'failed', problem: 'QEMU ended with exit code 1' })
     await node.say(vm('demo'), { generation: 3, power: 'running' })
     await service.call('DELETE', `${inDefault}/vms/demo`)
@@ -79,7 +79,7 @@ describe('events of what happens without a caller', () => {
     assert.ok(['DeployVm', 'StopVm', 'StartVm', 'DeleteVm'].every((each) => all.some(({ reason }) => reason === each)))
   })
 
-  it('events of what happens without a caller tell of deployments that fail, are late or expire', async () => {
+  it('system events record deployments that fail, are late or expire', async () => {
     const fail = ({ generation, power, name }: DesiredVm) => {
       if (power === 'deleted') return { generation, power: 'removed' as const }
       if (name === 'slow') return undefined
@@ -119,7 +119,7 @@ describe('events of what happens without a caller', () => {
     await loop.stop()
   })
 
-  it('events of what happens without a caller tell of nodes: joined by which token, ready, lost and back', async () => {
+  it('system events record nodes: joined by which token, ready, lost and back', async () => {
     const node = await startNode(service)
     const { nodes } = service.services.collections
     const mark = async (isReady: boolean) => {
@@ -148,7 +148,7 @@ describe('events of what happens without a caller', () => {
     assert.ok(tokens.every(({ message }) => message.includes(`created join token ${id} for svc-default`)))
   })
 
-  it('events of what happens without a caller tell of images that were pulled or saved, where that was asked for', async () => {
+  it('system events record pulled and saved images in the namespace of the request', async () => {
     const { images } = service.services.collections
     const at = '2026-11-15T09:00:00Z'
     const base = {
@@ -181,7 +181,7 @@ describe('events of what happens without a caller', () => {
     assert.deepEqual(await events('images', 'pulled'), [])
   })
 
-  it('events of what happens without a caller tell of a VM that powers off, and of one that has to leave its node', async () => {
+  it('system events record a VM that powers off, and one that has to leave its node', async () => {
     const node = await startNode(service)
     await deploy({ name: 'demo' })
     await node.say(vm('demo'), { generation: 1, power: 'stopped' })
@@ -201,7 +201,7 @@ describe('events of what happens without a caller', () => {
     await told('vms', 'moved', ['VM moved rescheduled to node-2'])
   })
 
-  it('events of what happens without a caller tell how pushes end, unless somebody cancelled them', async () => {
+  it('system events record how pushes end, unless they were cancelled', async () => {
     const { pushJobs } = service.services.collections
     const at = '2026-11-15T09:00:00Z'
     const end = async (name: string, ended: { status: PushJobRecord['status']; errorMessage?: string }) => {
@@ -228,7 +228,7 @@ describe('events of what happens without a caller', () => {
     ])
   })
 
-  it('events of what happens without a caller tell administrators, and nobody else, of a renewed certificate', async () => {
+  it('system events record a renewed certificate for administrators only', async () => {
     const { certificates } = service.services.collections
     const record = { certificate: 'one', origin: 'made', updatedAt: '', updatedBy: 'system', sealed: '' } as const
     const entry = await certificates.create('', 'renewed', record)
@@ -238,7 +238,7 @@ describe('events of what happens without a caller', () => {
     assert.ok(!JSON.stringify(body).includes('certificate'), JSON.stringify(body))
   })
 
-  it('events of what happens without a caller are hidden from members of other namespaces', async () => {
+  it('system events are hidden from members of other namespaces', async () => {
     const { isos } = service.services.collections
     const at = '2026-11-15T09:00:00Z'
     const iso = {

@@ -1,5 +1,5 @@
-// Captures whose node does not answer: the image says so, and how to give it up; after an hour it is given up. Those whose
-// request was cut off wait for it to be repeated.
+// Captures whose node does not respond: the image has a note with the command to give up, and fails after an hour. Captures
+// whose request was interrupted wait for it to be repeated.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { startService, type TestService } from '../../test/support/rigs/service.ts'
@@ -35,7 +35,7 @@ const post = async (path: string, body: object): Promise<void> => {
   const answer = await service.call('POST', `${here}/${path}`, { body })
   assert.ok(answer.status < 300, answer.text)
 }
-/** As the controller does that looks after nodes. */
+/** As the controller mark-nodes does. */
 const mark = (isReady: boolean) =>
   changeNode(service.services.collections, 'far', (record) => ({
     ...record,
@@ -45,7 +45,7 @@ const mark = (isReady: boolean) =>
 const captures = () => service.services.collections.vms.get('svc-default', 'demo')?.value.captures?.length
 
 describe('nodes that do not answer', () => {
-  it('a node that does not answer is named by the images that wait for it, with the way to give them up, until it is back', async () => {
+  it('images that wait for a node that does not respond name it and the command to give up, until it returns', async () => {
     await post('vms', { name: 'demo', image: 'base', cpu: 1 })
     await post('vms/demo/save', { imageName: 'saved' })
     await post('vms/demo/commit', {})
@@ -62,7 +62,7 @@ describe('nodes that do not answer', () => {
     const { rev } = service.services.collections.images.get('', 'saved') ?? {}
     assert.equal(await settleOnce(service.services), 0)
     assert.equal(service.services.collections.images.get('', 'saved')?.rev, rev, 'it is said once')
-    // It reports how far it is, or is only there again.
+    // The node reports progress, or only reconnects.
     const url = `/api/v1/agent/captures/${image('saved')?.capture?.id}/progress`
     const told = await service.call('POST', url, { token: node.token, body: { percent: 5, bytes: 1 } })
     assert.deepEqual([told.status, image('saved')?.errorMessage], [200, undefined], told.text)
@@ -72,7 +72,7 @@ describe('nodes that do not answer', () => {
     assert.deepEqual([image('saved')?.state, image('base')?.state, captures()], ['Updating', 'Updating', 2])
   })
 
-  it('a node that does not answer for an hour fails what waited for it; a commit leaves the image as it was', async () => {
+  it('after an hour without a response of the node, captures fail; a commit leaves the image unchanged', async () => {
     await mark(false)
     service.clock.nowMs += (lostNodeSeconds + 1) * 1_000
     assert.equal(await settleOnce(service.services, 60_000), 0, 'a server that just started waits for it')
@@ -85,14 +85,14 @@ describe('nodes that do not answer', () => {
 })
 
 describe('requests that a killed server left', () => {
-  it('a save that a killed server had only begun waits for its client, however long the next server took to start', async () => {
-    // The token of this test is good for an hour.
+  it('a save that a killed server began waits for its client, however long the next server took to start', async () => {
+    // The token of this test is valid for an hour.
     service.clock.nowMs -= lostNodeSeconds * 1_000
     await mark(true)
     const headers = { 'idempotency-key': 'once' }
     const save = () => service.call('POST', `${here}/vms/demo/save`, { body: { imageName: 'cut' }, headers })
     assert.equal((await save()).status, 202)
-    // As it is when the server was killed between its two writes: the image is there, its VM and the client know nothing.
+    // The server was killed between its two writes: the image exists, and the VM's record has no capture.
     const { vms, answers } = service.services.collections
     const demo = vms.get('svc-default', 'demo') ?? assert.fail()
     const { captures: _, ...value } = demo.value
@@ -105,7 +105,7 @@ describe('requests that a killed server left', () => {
     assert.equal(await settleOnce(service.services, 31_000), 0, 'it goes on')
   })
 
-  it('a save that a killed server had only begun fails when nobody repeats it', async () => {
+  it('a save that a killed server began fails if it is not repeated', async () => {
     const { vms } = service.services.collections
     const demo = vms.get('svc-default', 'demo') ?? assert.fail()
     const { captures: _, ...value } = demo.value

@@ -102,7 +102,7 @@ test('a Collection writes only while other records are as they were read, and do
   await assert.rejects(collection.update(updated, 3, [other, base]), isBase)
   assert.equal(waits.mock.callCount(), 0)
   assert.deepEqual(collection.list(), [updated])
-  // It lost by itself, whatever it was given.
+  // It lost regardless of its preconditions.
   const isOwn = (error: unknown): boolean => isFault(error, 'Conflict') && !(error instanceof PreconditionFailed)
   await assert.rejects(collection.update(created, 3, [base]), isOwn)
 })

@@ -1,4 +1,4 @@
-// How far a server is: revisions of every kind of record count, also of those that it does not look at.
+// Horizons: which revision a server has seen, over the records of all kinds.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { Horizon } from './horizon.ts'
@@ -19,7 +19,7 @@ afterEach(async () => {
 })
 
 describe('horizon', () => {
-  it('a horizon waits for all views, though the change was in one of them, or in none', async () => {
+  it('a horizon waits for all views, whichever has the change', async () => {
     const horizon = new Horizon(store, views)
     for (const key of ['/a/x', '/b/x', '/c/x']) {
       const { rev } = await store.create(key, 1)
@@ -30,7 +30,7 @@ describe('horizon', () => {
     }
   })
 
-  it('a horizon gives callers the latest revision that any view has', () => {
+  it('a horizon returns the latest revision of any view', () => {
     const at = (rev: string) => ({ rev, reached: async () => undefined })
     const horizon = new Horizon(store, [at('9'), at('10'), at('3')])
     assert.equal(horizon.rev, '10')
@@ -45,7 +45,7 @@ describe('horizon', () => {
     assert.equal(await horizon.reached(rev, 10_000), true)
   })
 
-  it('a horizon waits for a revision that one view has without asking the store, which may be away', async () => {
+  it('a horizon waits for the revision of a view without a request to the store', async () => {
     const { rev } = await store.create('/a/x', 1)
     await views[0]?.reached(rev)
     const away = { reached: store.reached, list: () => Promise.reject(new Error('no quorum')) }
@@ -54,7 +54,7 @@ describe('horizon', () => {
     await assert.rejects(horizon.reached('1000', 20), (error) => isFault(error, 'Unavailable'))
   })
 
-  it('a horizon is Unavailable in time when the store does not answer at all', async () => {
+  it('a horizon is Unavailable after the timeout if the store does not respond', async () => {
     const silent = { reached: store.reached, list: () => new Promise<never>(() => undefined) }
     const horizon = new Horizon(silent, views)
     const isUnavailable = (error: unknown): boolean => isFault(error, 'Unavailable')

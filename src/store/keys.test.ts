@@ -1,4 +1,4 @@
-// The order of keys is that of their UTF-8 bytes, and a prefix ends where that order says: also in etcd, and behind a shim.
+// Keys are ordered by their UTF-8 bytes, and the end of a prefix follows that order, as in etcd.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

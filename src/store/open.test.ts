@@ -1,4 +1,4 @@
-// Addresses of stores, and the times that measured() reports.
+// Addresses of stores, and the times that `measured` reports.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'

@@ -1,4 +1,4 @@
-// Dry runs: refused as the change would be, and nothing is written.
+// Dry runs are refused as the change would be, and write nothing.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { openMemory } from './memory.ts'
@@ -8,7 +8,7 @@ import { rehearse } from './rehearsal.ts'
 const record = { name: 'svc-a', customPods: false, createdAt: '2026-11-15T09:00:00Z' }
 
 describe('a dry run', () => {
-  it('ends before the first write, and tells what it would have been', async () => {
+  it('ends before the first write, and returns it', async () => {
     await using collections = await openCollections(openMemory())
     const { namespaces } = collections
     const written = await rehearse(() => namespaces.create('', 'svc-a', record))
@@ -23,7 +23,7 @@ describe('a dry run', () => {
     assert.equal(namespaces.get('', 'svc-a')?.rev, entry.rev)
   })
 
-  it('is refused where the name is taken, and tells nothing where nothing would be written', async () => {
+  it('is refused if the name is taken, and returns nothing if nothing would be written', async () => {
     await using collections = await openCollections(openMemory())
     await collections.namespaces.create('', 'svc-a', record)
     await assert.rejects(() => rehearse(() => collections.namespaces.create('', 'svc-a', record)), {

@@ -1,17 +1,17 @@
-// Ranges are what a sorted array of all keys gives, whatever came and went.
+// Ranges of sorted keys after random changes.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { compareKeys } from './keys.ts'
 import { SortedKeys } from './sorted-keys.ts'
 
-/** Above U+D7FF the order of bytes is not that of strings. */
+/** Above U+D7FF the order of UTF-8 bytes differs from that of strings. */
 const edges = fc.constantFrom('\ud7ff', '\ue000', '\uffff', '😀', '\u{10ffff}', '/', '0', 'a')
 const someText = fc.oneof(
   fc.array(edges, { minLength: 1, maxLength: 6 }).map((parts) => parts.join('')),
   fc.string({ unit: 'binary', minLength: 1 }),
 )
-/** Few enough to meet again. */
+/** Few enough that keys repeat. */
 const someKey = fc.oneof(
   {
     weight: 4,
@@ -19,7 +19,7 @@ const someKey = fc.oneof(
   },
   { weight: 1, arbitrary: someText },
 )
-/** So many in one place that runs are split and go. */
+/** Many neighbouring keys. */
 const someStep = fc.record({ isAdded: fc.boolean(), key: someKey, many: fc.constantFrom(1, 1, 700) })
 const someRange = fc.record({
   prefix: fc.oneof(fc.constantFrom('', '/', '/a/', '/a/1'), someText),
@@ -27,7 +27,7 @@ const someRange = fc.record({
   limit: fc.constantFrom(1, 10, 600, undefined),
 })
 
-/** The key and those that follow by number. */
+/** A key and the numbered ones after it. */
 const from = (key: string, many: number): string[] =>
   Array.from({ length: many }, (_, n) => key.replace(/\d{4}$/, (first) => String(Number(first) + n).padStart(4, '0')))
 
@@ -36,7 +36,7 @@ function rangeOf(sorted: readonly string[], prefix: string, after = '', limit = 
 }
 
 describe('sorted keys', () => {
-  it('give the ranges of a sorted array after any keys came and went', () => {
+  it('return the ranges of a sorted array after any changes', () => {
     fc.assert(
       fc.property(fc.array(someKey), fc.array(someStep), fc.array(someRange), (loaded, steps, ranges) => {
         const all = new Set(loaded)

@@ -57,7 +57,7 @@ interface Span {
 
 /**
  * How processes that share a store learn changes from each other while the store is unreachable. A change that was
- * delivered to one of them is committed, even if the store could not deliver it to the others.
+ * delivered to any process is committed, even if the store could not deliver it to the others.
  */
 export interface Exchange {
   /** Every change up to here was delivered to this process. */

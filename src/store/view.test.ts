@@ -1,4 +1,4 @@
-// A view against a real store in memory, and against one whose answers the test decides.
+// A view of a real store in memory, and of one whose responses the test controls.
 import assert from 'node:assert/strict'
 import { EventEmitter, once } from 'node:events'
 import { type TestContext, test } from 'node:test'
@@ -44,7 +44,7 @@ function breakable(store: Store) {
     failLists: (count: number) => {
       failingLists = count
     },
-    /** Ends the watch; resolves when the view has noticed. */
+    /** Ends the watch. Resolves when the view has noticed. */
     breakWatch: (error: Error) => void breaks.emit('break', error),
   }
 }
@@ -202,7 +202,7 @@ test('the revision of a scope of a view moves with its changes and only with the
   const deletion = await store.delete(gone.key, gone.rev)
   const { view } = opened(t, store)
   await view.synced()
-  // Not the revision of the entry that is left: that was also the scope's before something else was deleted.
+  // The scope's revision is that of the deletion, and not that of the remaining entry.
   assert.equal(view.revOf('a'), deletion)
   assert.equal(view.revOf(), deletion)
   assert.equal(view.revOf('b'), deletion)
@@ -255,7 +255,7 @@ test('a view says that it is out of date while the store does not answer, and wh
   failLists(1_000_000)
   breakWatch(new Error('cut off'))
   while (view.health().ok || !/no list today/.test(view.health().message)) await new Promise(setImmediate)
-  // What it knew is still there to read.
+  // The old entries can still be read.
   assert.equal(view.range().length, 1)
   failLists(0)
   await view.reached((await store.create(key('a', '2'), 1)).rev)
@@ -303,7 +303,7 @@ test('10,000 entries of a view are read a page at a time at the cost of the page
   }
   assert.equal(seen.length, 10_000)
   assert.equal(new Set(seen).size, 10_000)
-  /** The quickest of some: whatever else this machine does is in the others. */
+  /** The fastest of some runs, so that other processes do not matter. */
   const time = (work: () => void): number =>
     Math.min(
       ...Array.from({ length: 10 }, () => {

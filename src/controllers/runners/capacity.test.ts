@@ -1,4 +1,4 @@
-// What runner pools tell GitHub that they may hold: bounded by maximum, quota and room, shared, and never 0 before the end.
+// The capacity that runner pools announce: bounded by maximum, quota and free nodes, shared, and 0 only during deletion.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { startService, type TestService } from '../../../test/support/rigs/service.ts'
@@ -35,14 +35,14 @@ describe('the capacity that runner pools announce', () => {
     )
   }
 
-  it('is what a pool may hold in total, by its maximum and by the room of the nodes', async () => {
+  it('is bounded by the maximum and by the free capacity of nodes', async () => {
     await create('a', 3)
     assert.deepEqual(announced(), { a: 3 })
     await call('PUT', '/runnerpools/a', { max: 100 })
     assert.deepEqual(announced(), { a: 8 })
   })
 
-  it('is shared by pools on the same nodes, and no less than 1 where nothing fits', async () => {
+  it('is shared by pools on the same nodes, and at least 1', async () => {
     await create('b', 100)
     assert.deepEqual(announced(), { a: 4, b: 4 })
     await call('PUT', '/runnerpools/b', { max: 1 })
@@ -59,7 +59,7 @@ describe('the capacity that runner pools announce', () => {
     await call('PUT', '/quota', { unlimited: ['vms'] })
   })
 
-  it('is 1 of a pool that is paused, whose room the others get, and 0 only of one that is deleted', async () => {
+  it('is 1 for a paused pool, whose share other pools get, and 0 only for one that is being deleted', async () => {
     await call('PUT', '/runnerpools/b', { paused: true })
     assert.deepEqual(announced(), { a: 8, b: 1, c: 1 })
     await call('DELETE', '/runnerpools/b')

@@ -13,13 +13,13 @@ describe('runner pools', () => {
   })
   after(() => rig?.[Symbol.asyncDispose]())
 
-  it('every job gets a VM of its own, which is gone after it', async () => {
+  it('every job gets a VM, which is deleted after it', async () => {
     const jobs = Array.from({ length: 10 }, () => rig.github.queueJob())
     await rig.quiet()
     assert.equal(new Set(jobs.flatMap(({ ranOn }) => ranOn)).size, 10)
     assert.ok(rig.github.maxOnline <= 4, `${rig.github.maxOnline} runners at once`)
     const { ended, queueSeconds } = await rig.pool()
-    // Counts of GitHub may be from before a job ended here: one VM too many is better than a job that waits.
+    // Counts of GitHub may be older than the end of a job here. One VM too many is better than a job that waits.
     const { Idle: inVain = 0, ...others } = ended
     assert.deepEqual(others, { Finished: 10 })
     assert.ok(inVain <= 2, `${inVain} VMs were made in vain`)
@@ -29,7 +29,7 @@ describe('runner pools', () => {
     assert.match(items[0].link, /\/acme\/app\/actions$/)
   })
 
-  it('the secrets of a pool and of its runners are in no answer and in no log', async () => {
+  it('the secrets of a pool and its runners are in no response and in no log', async () => {
     rig.github.queueJob()
     await eventually(() => assert.ok(rig.vms.length > 0))
     const texts = await Promise.all(
@@ -40,7 +40,7 @@ describe('runner pools', () => {
     await rig.quiet()
   })
 
-  it('the end of a job that nobody tells is seen by its VM, and one that is told early cuts nothing', async () => {
+  it('the unreported end of a job is noticed by its VM, and one that is reported early interrupts nothing', async () => {
     rig.github.untold.push({ type: 'JobCompleted', times: 2 }, { type: 'JobStarted', times: 1 })
     rig.guests.jobMs = 5_000
     const jobs = [rig.github.queueJob(), rig.github.queueJob(), rig.github.queueJob()]
@@ -51,7 +51,7 @@ describe('runner pools', () => {
     assert.deepEqual(jobs.map(({ result, ranOn }) => [result, ranOn.length]), Array(3).fill(['succeeded', 1])) // biome-ignore format: one line
   })
 
-  it('a leader that goes in the middle is followed by one that finishes the jobs', async () => {
+  it('the next leader finishes the jobs of one that stopped', async () => {
     rig.guests.jobMs = 500
     const jobs = Array.from({ length: 12 }, () => rig.github.queueJob())
     for (let round = 0; round < 4; round++) {
@@ -64,7 +64,7 @@ describe('runner pools', () => {
     assert.deepEqual(new Set(jobs.map(({ ranOn }) => ranOn.length)), new Set([1]))
   })
 
-  it('answers that are lost and refusals that pass lose and double nothing', async () => {
+  it('lost responses and transient refusals lose and duplicate no job', async () => {
     for (const match of [/generatejitconfig/, /DELETE .*agents/, /DELETE .*_queue/, /GET .*_queue/])
       for (const as of ['lost', 503, 429, 'empty'] as const)
         if (as !== 'empty' || match.source.startsWith('GET')) rig.github.faults.push({ match, as, times: 1 })
@@ -74,7 +74,7 @@ describe('runner pools', () => {
     assert.deepEqual(rig.github.faults.filter(({ times }) => times > 0), []) // biome-ignore format: one line
   })
 
-  it('a VM whose runner does not connect is replaced under another name, and five in a row make the pool rest', async () => {
+  it('a VM whose runner does not connect is replaced under another name, and the pool rests after five in a row', async () => {
     rig.guests.broken = 2
     const job = rig.github.queueJob()
     await rig.quiet()
@@ -100,7 +100,7 @@ describe('runner pools', () => {
     await rig.quiet()
   })
 
-  it('credentials that are revoked are a condition, nothing is deleted, and new ones end it', async () => {
+  it('revoked credentials are a condition of the pool and delete nothing, and new ones end it', async () => {
     rig.github.badCredentials = true
     await rig.call('PUT', '/runnerpools/ios', { credential: { token: 'ghp_other' } })
     await eventually(async () => assert.equal((await rig.pool()).condition.reason, 'Unauthorized'), 20_000)
@@ -113,7 +113,7 @@ describe('runner pools', () => {
     await rig.quiet()
   })
 
-  it('idle runners wait for jobs; a pool that is drained has none, and resumes', async () => {
+  it('idle runners wait for jobs; a drained pool has none, and resumes', async () => {
     await rig.call('PUT', '/runnerpools/ios', { minIdle: 2 })
     await eventually(async () => assert.equal((await rig.pool()).idle, 2), 20_000)
     assert.equal((await rig.call('POST', '/runnerpools/ios/drain')).paused, true)
@@ -125,7 +125,7 @@ describe('runner pools', () => {
     await rig.quiet()
   })
 
-  it('a pool that is deleted lets its jobs end first, and leaves nothing at GitHub', async () => {
+  it('a deleted pool lets its jobs end first, and leaves nothing at GitHub', async () => {
     rig.guests.jobMs = 1_500
     const job = rig.github.queueJob()
     await eventually(() => assert.equal(job.state, 'running'), 20_000)

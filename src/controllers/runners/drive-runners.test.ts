@@ -1,4 +1,4 @@
-// The short path of runner pools on a whole service, against a stand-in of GitHub; drive-runners.full.test.ts has the rest.
+// One job on a whole service, against a stand-in of GitHub. The other cases are in drive-runners.full.test.ts.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -27,7 +27,7 @@ it('a store that is away while a runner is made is told in the log, and ends no 
   const update = store.update.bind(store)
   let refusals = 0
   t.mock.method(store, 'update', async (...asked: Parameters<typeof update>) => {
-    // The write of the runner that was registered, and the one that says that this went wrong.
+    // The write that registers the runner, and the one that records the failure.
     if (asked[0].startsWith(collections.runners.prefix) && refusals < 2) {
       refusals += 1
       throw new StoreError('Unavailable', 'etcd elects a leader')

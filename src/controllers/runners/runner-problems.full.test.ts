@@ -1,5 +1,5 @@
-// What goes wrong between a runner pool and GitHub: news that is late, missing or told again, sessions that others hold, refusals
-// that last. Each is a condition that people see, deletes nothing, and is over by itself once its cause is.
+// Failures between a runner pool and GitHub: late, missing or repeated news, sessions of other processes, lasting refusals. Each
+// is a visible condition, deletes nothing, and ends by itself with its cause.
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -12,7 +12,7 @@ const conditionIs = (rig: RunnerRig, reason: string): Promise<void> =>
     assert.equal(condition.reason, reason, condition.message)
   }, 20_000)
 
-/** A job of which nothing is special. */
+/** An ordinary job. */
 async function runsOne(rig: RunnerRig): Promise<void> {
   const job = rig.github.queueJob()
   await rig.quiet()
@@ -20,11 +20,11 @@ async function runsOne(rig: RunnerRig): Promise<void> {
 }
 
 describe('news of jobs that is not as it should be', () => {
-  it('a message that cannot be acknowledged comes again, and its jobs are run and told of once', async () => {
+  it('a message that cannot be acknowledged is repeated, and its jobs run and are recorded once', async () => {
     await using rig = await RunnerRig.start()
     await rig.create({ idleFor: '10s' })
     await conditionIs(rig, 'Ready')
-    // More often than one call is tried: the session ends over it.
+    // More failures than retries of a call, so the session ends.
     rig.github.faults.push({ match: /DELETE .*_queue/, as: 500, times: 9 })
     const jobs = Array.from({ length: 3 }, () => rig.github.queueJob())
     await rig.quiet()
@@ -40,19 +40,19 @@ describe('news of jobs that is not as it should be', () => {
     })
   })
 
-  it('jobs of which nothing is told are run by the counts alone', async () => {
+  it('jobs without news run by the counts alone', async () => {
     await using rig = await RunnerRig.start()
     await rig.create({ idleFor: '10s' })
     await conditionIs(rig, 'Ready')
     for (const type of ['JobAssigned', 'JobStarted', 'JobCompleted']) rig.github.untold.push({ type, times: 2 })
     const jobs = [rig.github.queueJob(), rig.github.queueJob()]
-    // Some message has to bring the counts.
+    // Counts arrive with a message.
     const told = rig.github.queueJob()
     await rig.quiet()
     for (const { ranOn } of [...jobs, told]) assert.equal(ranOn.length, 1)
   })
 
-  it('the end of a job that is told long after its VM is gone changes its result, and no other runner', async () => {
+  it('a late report of the end of a job changes its result, and no other runner', async () => {
     await using rig = await RunnerRig.start()
     await rig.create({ idleFor: '10s' })
     await conditionIs(rig, 'Ready')
@@ -71,7 +71,7 @@ describe('news of jobs that is not as it should be', () => {
     }, 10_000)
   })
 
-  it('a job that GitHub takes back and assigns again under another id is run once', async () => {
+  it('a job that GitHub assigns again under another id runs once', async () => {
     await using rig = await RunnerRig.start(8, { requeueMs: 1_500 })
     await rig.create({ idleFor: '10s' })
     await conditionIs(rig, 'Ready')
@@ -86,7 +86,7 @@ describe('news of jobs that is not as it should be', () => {
     assert.equal((await rig.pool()).ended.NotConnected, 1)
   })
 
-  it('tokens that are refused in the middle are renewed, and nothing is lost or doubled', async () => {
+  it('refused tokens are renewed, and no job is lost or duplicated', async () => {
     await using rig = await RunnerRig.start()
     await rig.create({ idleFor: '10s' })
     await conditionIs(rig, 'Ready')
@@ -100,19 +100,19 @@ describe('news of jobs that is not as it should be', () => {
 })
 
 describe('a session that another program holds', () => {
-  it('is waited for, and runners from before are cleared up meanwhile', async () => {
+  it('is waited for, and earlier runners are removed in the meantime', async () => {
     await using rig = await RunnerRig.start()
     await rig.create({ idleFor: '10s' })
     await conditionIs(rig, 'Ready')
     rig.guests.jobMs = 3_000
     const job = rig.github.queueJob()
     await eventually(() => assert.equal(job.state, 'running'), 20_000)
-    // Whose start was heard: of others nobody knows that their end is one.
+    // Only a started job has a known end.
     await eventually(async () => assert.equal((await rig.pool()).running, 1))
     await rig.rest()
     const release = rig.github.occupy()
     rig.drive()
-    // Adopted from its record: no session is open.
+    // Adopted from its record, because no session is open.
     await rig.quiet()
     assert.match((await rig.pool()).condition.message, /previous session/)
     rig.aheadMs += 301_000
@@ -126,7 +126,7 @@ describe('a session that another program holds', () => {
 })
 
 describe('refusals of GitHub that last', () => {
-  it('a wrong key and a revoked installation are told, delete nothing, and end by themselves', async () => {
+  it('a wrong key and a revoked installation are reported, delete nothing, and end by themselves', async () => {
     const pair = () => generateKeyPairSync('rsa', { modulusLength: 2048 })
     const { privateKey, publicKey } = pair()
     const pem = (key: typeof privateKey) => key.export({ type: 'pkcs1', format: 'pem' }) as string
@@ -141,7 +141,7 @@ describe('refusals of GitHub that last', () => {
     const job = rig.github.queueJob()
     await eventually(() => assert.equal(job.state, 'running'), 20_000)
     const [vm] = rig.vms
-    // The token of the service ends, and no new one is to be had.
+    // The token of the service expires and cannot be renewed.
     const revoked = { match: /access_tokens/, as: 404, times: 1_000, body: { message: 'Not Found' } }
     rig.github.faults.push(revoked)
     rig.aheadMs += 3_600_000
@@ -156,7 +156,7 @@ describe('refusals of GitHub that last', () => {
     await runsOne(rig)
   })
 
-  it('an unknown group and a name that is taken are told, and end by themselves', async () => {
+  it('an unknown group and a taken name are reported, and end by themselves', async () => {
     await using rig = await RunnerRig.start()
     const foreign = rig.github.addSet('ios', ['theirs'])
     await rig.create({ idleFor: '10s' })
@@ -178,7 +178,7 @@ describe('refusals of GitHub that last', () => {
     }, 20_000)
   })
 
-  it('GitHub that is away for an hour costs no runner and no job', async () => {
+  it('an outage of GitHub for an hour costs no runner and no job', async () => {
     await using rig = await RunnerRig.start()
     await rig.create({ minIdle: 1 })
     await conditionIs(rig, 'Ready')

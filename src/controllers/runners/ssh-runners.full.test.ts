@@ -1,5 +1,5 @@
-// Runners that are started by SSH: in VMs of their own and in warm ones, and by the next leader where one has gone. The guests are
-// simulated; test/e2e/runner-pools.full.test.ts logs in to real ones.
+// Runners that are started by SSH, in cold and in warm VMs, and by the next leader. The guests are simulated;
+// test/e2e/runner-pools.full.test.ts logs in to real ones.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { RunnerRig } from '../../../test/support/rigs/runner-rig.ts'
@@ -38,7 +38,7 @@ it('runners that are started by SSH take the warm VMs of a pool of their configu
   const warm = (): Promise<{ ready: number; hits: number }> => rig.call('GET', '/pools/warm')
   await eventually(async () => assert.equal((await warm()).ready, 3), 20_000)
   await rig.create({ idleFor: '10s', ssh })
-  // Warm VMs are room for runners: one core is free besides.
+  // Warm VMs count as capacity for runners; one more core is free.
   await eventually(async () => assert.equal((await rig.pool()).capacity, 4))
   rig.guests.jobMs = 500
   const jobs = Array.from({ length: 3 }, () => rig.github.queueJob())

@@ -1,4 +1,4 @@
-// Pools under many requests at once, and with slots that fail.
+// Pools under many concurrent requests, and with failing slots.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { PoolRig } from '../../../test/support/rigs/pool-rig.ts'
@@ -8,7 +8,7 @@ import { Placements } from './placements.ts'
 import { scheduleVms } from './schedule-vms.ts'
 
 describe('many requests on one pool', () => {
-  it('two hundred requests on twenty slots: twenty hits, the others cold, no slot twice, nothing left over', async () => {
+  it('two hundred requests for twenty slots: twenty hits, the others cold, no slot twice, none left', async () => {
     await using rig = await PoolRig.start([{ cpu: 120 }, { cpu: 120 }])
     await rig.call('POST', '/pools', { name: 'warm', config: 'small', minIdle: 20, maxIdle: 20 })
     await rig.full(20)
@@ -25,7 +25,7 @@ describe('many requests on one pool', () => {
     assert.deepEqual(rig.slots, [])
   })
 
-  it('a slot that a leader gave to a VM before it died is that VM with the next leader, and nobody else has it', async () => {
+  it('a slot that a leader gave to a VM before it died belongs to that VM under the next leader', async () => {
     await using rig = await PoolRig.start([{ cpu: 8 }])
     await rig.call('POST', '/pools', { name: 'warm', config: 'small', minIdle: 1 })
     await rig.full(1)
@@ -48,26 +48,26 @@ describe('many requests on one pool', () => {
     assert.equal(other.warm, undefined)
   })
 
-  it('a pool that is there when a leader begins is filled at once', async () => {
+  it('an existing pool is filled when a leader begins', async () => {
     await using rig = await PoolRig.start([{ cpu: 8 }])
     await Promise.all(rig.loops.splice(0).map((loop) => loop.stop()))
     await rig.call('POST', '/pools', { name: 'warm', config: 'small', minIdle: 2 })
     const { services } = rig.service
     rig.loops.push(fillPools(services, new Placements(services, services.presence)))
     await eventually(async () => assert.equal((await rig.pool()).ready, 2), 10_000)
-    // The simulated ports are of this whole process.
+    // Simulated ports are shared by the whole process.
     await rig.call('DELETE', '/pools/warm')
     await eventually(() => assert.deepEqual(rig.vmsOnDisk(), []), 20_000)
   })
 
-  it('slots that fail let their pool rest, and it says why', async () => {
+  it('a pool rests after failed slots, and has the reason in its status', async () => {
     await using rig = await PoolRig.start([{ cpu: 8, knobs: { failAt: { start: 1 } } }])
     await rig.call('POST', '/pools', { name: 'warm', config: 'small', minIdle: 1 })
     await eventually(async () => assert.match((await rig.pool()).reason ?? '', /simulated failure at start/), 20_000)
     await eventually(() => assert.deepEqual(rig.slots, []), 20_000)
   })
 
-  it('a slot that cannot be handed over goes, and its VM is deployed in its place', async () => {
+  it('a slot that cannot be handed over is removed, and its VM is deployed cold', async () => {
     await using rig = await PoolRig.start([{ cpu: 8, knobs: { failAt: { claim: 'once' } } }])
     await rig.call('POST', '/pools', { name: 'warm', config: 'small', minIdle: 1 })
     await rig.full(1)

@@ -1,4 +1,4 @@
-// Pools on a whole service, as a client sees them.
+// Pools on a whole service, over the API.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { PoolRig } from '../../../test/support/rigs/pool-rig.ts'
@@ -11,7 +11,7 @@ describe('pools of warm VMs', () => {
   })
   after(() => rig?.[Symbol.asyncDispose]())
 
-  it('a pool boots VMs that no list shows, and a matching deployment takes one, which is replaced', async () => {
+  it('a pool boots VMs that are not listed, and a matching deployment takes one, which is replaced', async () => {
     await rig.call('POST', '/pools', { name: 'warm', config: 'small', minIdle: 2, maxIdle: 3 })
     await rig.full(2)
     assert.deepEqual((await rig.call('GET', '/vms')).items, [])
@@ -34,7 +34,7 @@ describe('pools of warm VMs', () => {
     assert.ok(!rig.vmsOnDisk().includes(mine), 'the slot is left on the disk')
   })
 
-  it('a deployment that differs from the pool in anything, or asks for none, is deployed the ordinary way', async () => {
+  it('a deployment that differs from the pool, or opts out, is deployed cold', async () => {
     await rig.full(2)
     const others = [
       { cpu: 2 },
@@ -52,7 +52,7 @@ describe('pools of warm VMs', () => {
     assert.equal((await rig.pool()).hits, 1)
   })
 
-  it('a slot gives way to a VM that waits for its place, and comes back when that is gone', async () => {
+  it('a slot is evicted for a waiting VM, and returns when that is deleted', async () => {
     await rig.full(2)
     const vm = await rig.call('POST', '/vms', { name: 'large', image: 'tiny-amd64', cpu: 8, memory: 1 })
     assert.equal(vm.status, 'Running')
@@ -61,7 +61,7 @@ describe('pools of warm VMs', () => {
     await rig.full(2)
   })
 
-  it('slots of a cordoned node go, and a node with slots is not removed', async () => {
+  it('slots of a cordoned node are removed, and a node with slots cannot be removed', async () => {
     await rig.full(2)
     assert.equal(await rig.status('DELETE', '/nodes/node-0'), 409)
     await rig.call('POST', '/nodes/node-0/cordon', {})
@@ -83,7 +83,7 @@ describe('pools of warm VMs', () => {
     }, 20_000)
   })
 
-  it('a pool that is rotated replaces all its slots, a few at a time', async () => {
+  it('a rotated pool replaces all of its slots, a few at a time', async () => {
     await rig.call('PUT', '/pools/warm', { maxAge: '12h' })
     await rig.full(2)
     const before = rig.slots.map(([uid]) => uid)
@@ -97,7 +97,7 @@ describe('pools of warm VMs', () => {
     await eventually(async () => assert.equal((await rig.pool()).removed.Rotated, had + 2))
   })
 
-  it('a pool that is drained has no slots until it is resumed', async () => {
+  it('a drained pool has no slots until it is resumed', async () => {
     await rig.full(2)
     assert.equal((await rig.call('POST', '/pools/warm/drain')).paused, true)
     await eventually(() => assert.deepEqual(rig.vmsOnDisk(), []), 20_000)
@@ -112,7 +112,7 @@ describe('pools of warm VMs', () => {
     await rig.full(2)
   })
 
-  it('a schedule says how many slots there are, until its next entry fires', async () => {
+  it('a schedule sets the number of slots until its next entry fires', async () => {
     const minute = new Date(rig.service.clock.nowMs).getUTCMinutes()
     const at = (minutes: number) => `${(minute + minutes) % 60} * * * *`
     const schedule = [
@@ -129,7 +129,7 @@ describe('pools of warm VMs', () => {
     assert.equal((await rig.pool()).minIdleNow, 2)
   })
 
-  it('a slot is ready once the command of its pool passes in it', async () => {
+  it('a slot is ready once the command of its pool succeeds in it', async () => {
     await rig.call('PUT', '/pools/warm', { readyCommand: 'false' })
     await rig.call('POST', '/pools/warm/drain')
     await eventually(() => assert.deepEqual(rig.vmsOnDisk(), []), 20_000)
@@ -145,13 +145,13 @@ describe('pools of warm VMs', () => {
     assert.equal((await rig.pool()).readyCommand, undefined)
   })
 
-  it('slots that wait as memory have no cores of their node, and take them when they are handed out', async () => {
+  it('slots that are kept as memory use no cores of their node until they are handed out', async () => {
     await rig.call('PUT', '/pools/warm', { state: 'memory' })
     const parked = () => rig.slots.filter(([, { cpu, slot }]) => cpu === 0 && slot.readyAt !== undefined)
     await eventually(async () => assert.equal(parked().length, 2), 20_000)
     await rig.full(2)
     assert.equal((await rig.pool()).state, 'memory')
-    // Nothing is in the way of a VM of all cores, and no slot has to go for it; but none can go on beside it.
+    // A VM of all cores fits without evicting a slot, but no slot can be resumed beside it.
     await rig.call('POST', '/vms', { name: 'large', image: 'tiny-amd64', cpu: 8, memory: 1, noWarm: true })
     assert.equal(parked().length, 2)
     await rig.call('POST', '/vms?wait=false', { name: 'a', vmConfig: 'small' })
@@ -172,7 +172,7 @@ describe('pools of warm VMs', () => {
     assert.ok(rig.slots.every(([, { cpu }]) => cpu === 1))
   })
 
-  it('a pool that is deleted leaves no slot behind', async () => {
+  it('a deleted pool leaves no slots behind', async () => {
     await rig.call('DELETE', '/pools/warm')
     await eventually(async () => {
       assert.deepEqual(rig.slots, [])
@@ -180,7 +180,7 @@ describe('pools of warm VMs', () => {
     }, 20_000)
   })
 
-  it('what makes no sense is refused and changes nothing', async () => {
+  it('invalid requests are refused and change nothing', async () => {
     const refusals: readonly (readonly [object, number, RegExp])[] = [
       [{ name: 'x', config: 'small', minIdle: 3, maxIdle: 2 }, 422, /minIdle is 3, but maxIdle is 2/],
       [{ name: 'x', config: 'none' }, 404, /none not found/],

@@ -1,4 +1,4 @@
-// Rooms that follow the records of a store: whatever becomes of nodes, VMs and slots, and however late they hear of it.
+// Rooms that follow a store, with random changes of nodes, VMs and slots that arrive late.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -14,7 +14,7 @@ const addresses = ['10.0.0.1', '10.0.0.2']
 const slotUids = ['s1', 's2']
 const ports = [22, 5_900, 5_901, 5_999, 8_822, 8_823, 9_000, 9_001, 9_002]
 
-/** What is drawn anew for each act: most need only some of it. */
+/** Random values for each act, most of which need only some of them. */
 const drawn = fc.record({
   name: fc.constantFrom(...names),
   namespace: fc.constantFrom(...namespaces),
@@ -57,7 +57,7 @@ function nodeOf(it: Drawn): NodeRecord {
   }
 }
 
-/** One with another use of its node has another uid, as everywhere. */
+/** A VM with another use of its node has another uid. */
 function vmOf(it: Drawn): VmRecord {
   const record = vmRecord(it.index)
   return {
@@ -96,7 +96,7 @@ class Agents {
     this.#away.add(node)
     for (const listener of this.#listeners) listener(node)
   }
-  /** As after a cut: nobody says which. */
+  /** As after a network failure, when it is not known which agents disconnected. */
   return(node: string): void {
     this.#away.delete(node)
     for (const listener of this.#listeners) listener()
@@ -108,7 +108,7 @@ const changeNode = ({ nodes }: Stage, { name }: Drawn, make: (node?: NodeRecord)
 const changeVm = ({ vms }: Stage, { index }: Drawn, make: (vm?: VmRecord) => VmRecord | null | undefined) =>
   vms.change(vms.key('svc-default', `vm-${index}`), make)
 
-/** What is taken or kept beside the records is forgotten with the next look. */
+/** Allocations and reservations without a record last until the next look. */
 const acts: Readonly<Record<string, (stage: Stage, it: Drawn) => unknown>> = {
   'write a node': (stage, it) => changeNode(stage, it, () => nodeOf(it)),
   'drop its slots': (stage, it) => changeNode(stage, it, (node) => node && { ...node, slots: {} }),
@@ -148,7 +148,7 @@ const seen = (rooms: Rooms): unknown => ({
 })
 
 describe('rooms that follow a store', () => {
-  it('rooms that followed a store one change at a time are those that a count of all its records finds', async () => {
+  it('rooms that followed every change equal those counted from all records', async () => {
     const act = fc.record({ kind: fc.constantFrom(...Object.keys(acts)), it: drawn, isAwaited: fc.boolean() })
     await fc.assert(
       fc.asyncProperty(fc.array(act, { maxLength: 40 }), fc.boolean(), async (steps, isFollowedLate) => {

@@ -1,4 +1,4 @@
-// Other ports for a VM whose own are taken: at once, and later and later when that goes on.
+// Retries of new ports for a VM: at once, then with growing delays.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { PortTurns } from './new-ports.ts'

@@ -1,4 +1,4 @@
-// Who may give away what nodes have: one at a time, on one server, and only what is seen.
+// Placements are serialised, happen on one server, and depend on what was seen.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { nodeRecord, placedVm, vmRecord } from '../../../bench/records.ts'
@@ -28,7 +28,7 @@ const vm = (index: number): Promise<Entry<VmRecord>> =>
 const place = (record: VmRecord): VmRecord => placedVm(Number(record.uid.slice(4)), node, 1)
 const looked = (placements: Placements) => placements.rooms.named(node.name)?.entry ?? assert.fail()
 
-/** What is written is seen 50 ms later. */
+/** Views see writes 50 ms later. */
 const lateWatch: Store['watch'] = async function* (...watched) {
   for await (const batch of store.watch(...watched)) {
     await new Promise((resolve) => setTimeout(resolve, 50))
@@ -37,7 +37,7 @@ const lateWatch: Store['watch'] = async function* (...watched) {
 }
 
 describe('placements', () => {
-  it('a place of an earlier leader is refused once a later one has begun, and it places nothing more', async () => {
+  it('a placement of an earlier leader is refused once a later one has begun', async () => {
     const [first, second] = [await vm(1), await vm(2)]
     const [old, next] = [leader(1), leader(2)]
     const results: unknown[] = []
@@ -51,7 +51,7 @@ describe('placements', () => {
     assert.equal(collections.vms.get('svc-default', 'vm-2')?.value.place, undefined)
   })
 
-  it('a place on a node that changed since it was looked at is refused, and the next look sees the change', async () => {
+  it('a placement on a node that has changed is refused, and the next look sees the change', async () => {
     const waiting = await vm(1)
     const placements = leader(0)
     await placements.exclusively(async () => {
@@ -64,7 +64,7 @@ describe('placements', () => {
     })
   })
 
-  it('a VM that changed meanwhile is placed as it is now, and one that is gone is not', async () => {
+  it('a VM that has changed is placed with its changes, and a deleted one is not', async () => {
     const [changed, gone] = [await vm(1), await vm(2)]
     await collections.vms.update(changed, { ...changed.value, owner: 'other' })
     await collections.vms.delete(gone)
@@ -79,7 +79,7 @@ describe('placements', () => {
     })
   })
 
-  it('one run after the other, also after one that failed, which begins a new term', async () => {
+  it('runs are serialised, and a failed one begins a new term', async () => {
     const placements = leader(0)
     const order: string[] = []
     const run = (name: string, failure?: Error) =>
@@ -95,7 +95,7 @@ describe('placements', () => {
     assert.deepEqual((await store.get('/leadership/placements'))?.value, { term: 0, count: 2 })
   })
 
-  it('what was placed without an answer is counted by the next run, though its view was late', async () => {
+  it('a placement without an answer is counted by the next run, even if its view is late', async () => {
     const waiting = await vm(1)
     await using late = await openCollections({ ...store, watch: lateWatch })
     const placements = leader(0, late)
@@ -110,7 +110,7 @@ describe('placements', () => {
     assert.deepEqual(seen, [0, 1])
   })
 
-  it('a run that fails has ended with all of its writes, and none of them comes after the next one has looked', async () => {
+  it('a failed run ends after all of its writes, and none of them happens after the next look', async () => {
     const placements = leader(0)
     const [first, second] = [await vm(1), await vm(2)]
     const order: string[] = []

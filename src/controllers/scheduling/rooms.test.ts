@@ -1,4 +1,4 @@
-// The free capacity of nodes, followed one by one.
+// The free capacity of nodes, kept current change by change.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -51,13 +51,13 @@ const entry = ({ name, namespace, ip, isCordoned }: Some): Entry<NodeRecord> => 
   },
 })
 
-/** One on a node, with that port. */
+/** A VM on a node, with a port. */
 const vmOn = ({ name, ip }: Some, ssh: number): Entry<VmRecord> => {
   const value = { ...vmRecord(ssh), place: { node: name, ip, memoryMiB: 512, ssh, screenshare: 20_000 + ssh } }
   return { key: `/vms/x/${name}-${ssh}`, rev: '1', value }
 }
 
-/** Records and agents as a service has them. */
+/** Records and connections of agents. */
 class Fleet implements RoomRecords {
   readonly all = new Map<string, Entry<NodeRecord>>()
   readonly vms = new Map<string, Entry<VmRecord>[]>()
@@ -93,7 +93,7 @@ const demand: Demand = {
 const reserved = { ...demand, reservedPorts: [{ nodePort: 9_000, vmPort: 80, protocol: 'tcp' as const }] }
 const demands = [demand, { ...demand, cpu: 3 }, { ...demand, node: 'b' }, reserved]
 
-/** Where VMs would go, and all else that others see. */
+/** Placements, and everything else that is visible of rooms. */
 const seen = (rooms: Rooms): unknown => ({
   rooms: namespaces.map((namespace) =>
     rooms
@@ -123,7 +123,7 @@ const act = fc.oneof(
 )
 
 describe('rooms', () => {
-  it('rooms that follow the nodes one by one are those that are made of all of them at once', () => {
+  it('rooms that follow changes equal those counted from scratch', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(act, fc.boolean()), { maxLength: 30 }), (acts) => {
         const fleet = new Fleet()
@@ -134,7 +134,7 @@ describe('rooms', () => {
           else if (kind === 'delete') fleet.all.delete(name)
           else if (kind === 'away') fleet.away.add(name)
           else if (kind === 'back') fleet.away.delete(name)
-          // What is taken is forgotten with the next look.
+          // Allocations last until the next look.
           else if (kind === 'keep') rooms.keepFor(name, 'x')
           else if (kind === 'ports') rooms.takePorts(name, [9_002])
           else rooms.named(name)?.take({ cpu: 1, memoryMiB: 1, gpus: 0, ssh: 9_001, screenshare: 9_002 }, [])
@@ -149,7 +149,7 @@ describe('rooms', () => {
     )
   })
 
-  it('rooms place a VM where a look at all nodes places it, after each that they have taken', () => {
+  it('rooms place VMs as the placement rule does on all nodes', () => {
     fc.assert(
       fc.property(
         fc.array(some, { maxLength: 8 }),
@@ -169,7 +169,7 @@ describe('rooms', () => {
     )
   })
 
-  it('a VM goes to no node whose agent left a moment ago', () => {
+  it('no VM is placed on a node whose agent has just disconnected', () => {
     const fleet = new Fleet()
     for (const name of ['a', 'b']) fleet.put({ name, namespace: 'one', ip: '10.0.0.1', ports: [], isCordoned: false })
     const rooms = new Rooms(fleet, fleet)

@@ -1,5 +1,4 @@
-// The scheduler when the store refuses or delays one of its writes, and what it leaves as it is; what it decides is tested
-// where it is asked for.
+// The scheduler with a store that refuses or delays writes. Its decisions are tested over the API.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { nodeRecord, placedVm, vmRecord } from '../../../bench/records.ts'
@@ -20,7 +19,7 @@ let store: Store
 let collections: Collections
 let placements: Placements
 let loop: Loop
-/** What happens before a write of a key. */
+/** Called before a write of a key. */
 let before: (key: string, isPlacement: boolean) => Promise<void>
 
 beforeEach(async () => {
@@ -57,7 +56,7 @@ const once = (work: (key: string, isPlacement: boolean) => Promise<void> | false
 }
 
 describe('the scheduler under a store that fails', () => {
-  it('a VM that needs other ports gets them at once, though its node changed while they were written', async () => {
+  it('a VM gets other ports at once, even if its node changes during the write', async () => {
     once((key, isPlacement) => {
       if (!isPlacement || !key.includes('/vm-1')) return false
       return collections.nodes.change('/nodes/node-1', (node) => node && { ...node, slots: {} }).then(() => undefined)
@@ -74,7 +73,7 @@ describe('the scheduler under a store that fails', () => {
     await eventually(() => assert.notEqual(named('vm-1')?.place?.ssh, 8_823))
   })
 
-  it('a run of which one write fails and another is late gives nothing away twice', async () => {
+  it('a run with a failed and a late write allocates nothing twice', async () => {
     await collections.nodes.create('', 'node-2', { ...nodeRecord(2, 1, 'key'), namespace: 'small' })
     const quota = { limits: { cpu: 100 }, used: {}, weights: {}, updatedAt: '', updatedBy: '' }
     await collections.quotas.change(quotaKey(collections, 'small'), () => quota)
@@ -92,7 +91,7 @@ describe('the scheduler under a store that fails', () => {
       }
     }
     const held = Promise.withResolvers<void>()
-    // Both in one run: the first of them fails, the second waits for its quota.
+    // Both are in one run: the first one fails, and the second one waits for the quota.
     void placements.exclusively(() => held.promise)
     await Promise.all([add({ ...vmRecord(1), observed: pending }), add({ ...vmRecord(2), observed: pending }, 'small')])
     held.resolve()
@@ -109,7 +108,7 @@ describe('the scheduler under a store that fails', () => {
 })
 
 describe('the scheduler', () => {
-  it('a VM that would take more of its quota on the node that is free than it holds waits, and says why', async () => {
+  it('a VM that would exceed the quota on the free node waits with the reason', async () => {
     const used = { 'uid-1': [1, 512, 0] } as const
     const quota = { limits: { memoryMiB: 1_024 }, used, weights: {}, updatedAt: '', updatedBy: '' }
     await collections.quotas.change(quotaKey(collections, 'svc-default'), () => quota)
@@ -117,11 +116,11 @@ describe('the scheduler', () => {
     const exclusively = placements.exclusively.bind(placements)
     placements.exclusively = async (work) => {
       runs += 1
-      // One that does nothing else would not let this test fail.
+      // Without other work this test could not fail.
       if (runs > 50) await new Promise((resolve) => setTimeout(resolve, 10))
       return exclusively(work)
     }
-    // Its memory goes by that of the node, of which each core has 8 GiB.
+    // Automatic memory depends on the node, which has 8 GiB per core.
     const vm = vmRecord(1)
     await add({ ...vm, shape: { ...vm.shape, memoryMiB: 0 }, observed: pending })
     await eventually(() => assert.match(named('vm-1')?.conditions[0]?.message ?? '', /quota/i), 5_000)
@@ -129,12 +128,12 @@ describe('the scheduler', () => {
     assert.equal(named('vm-1')?.place, undefined)
   })
 
-  it('a deployment that failed stays failed when its node is removed, and is not deployed once more', async () => {
+  it('a failed deployment stays failed when its node is removed', async () => {
     const vm = placedVm(1, nodeRecord(9, 8, 'key'), 1)
     await loop.stop()
     await add({ ...vm, observed: { generation: 1, power: 'failed', hasRun: false } })
     await add({ ...placedVm(2, nodeRecord(9, 8, 'key'), 2), observed: pending })
-    // It sweeps when it begins, and every 30 s.
+    // The sweep runs at the start and every 30 s.
     loop = scheduleVms({ collections, clock: systemClock, log: silentLog }, placements)
     await eventually(() => assert.equal(named('vm-2')?.place?.node, 'node-1'))
     assert.deepEqual([named('vm-1')?.place?.node, named('vm-1')?.observed.power], ['node-9', 'failed'])

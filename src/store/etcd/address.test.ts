@@ -1,4 +1,4 @@
-// Addresses of stores on etcd: what they mean, and what is wrong with those that mean nothing.
+// Addresses of stores on etcd, and why others are refused.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'

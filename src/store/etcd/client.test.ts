@@ -1,5 +1,5 @@
-// What is concluded from how a member answers: a write that was answered Unavailable may have been carried out, and no member
-// is to keep a call for itself that has lost the others.
+// Conclusions from responses of members: a write with the response Unavailable may have been carried out, and calls avoid a
+// member without a quorum.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import http2 from 'node:http2'
@@ -25,7 +25,7 @@ interface Failure {
 }
 
 const cluster = 7
-/** What a member says of itself: a good version, and who leads. */
+/** The status of a member: a supported version, and which member leads. */
 const statusOf = (member: number, leader: number): Buffer =>
   message(
     bytesField(1, message(presentNumber(1, cluster), presentNumber(2, member))),
@@ -33,7 +33,7 @@ const statusOf = (member: number, leader: number): Buffer =>
     presentNumber(4, leader),
   )
 
-/** A member that says how it is, and answers all else with that error. */
+/** A member that returns its status, and an error for all other calls. */
 async function startMember(t: TestContext, failure: Failure, status = () => statusOf(1, 1)) {
   const asked: Asked[] = []
   const server = http2.createServer()
@@ -71,7 +71,7 @@ describe('lost answers', () => {
     createRevision,
     modRevision,
   })
-  /** What is there now, and what was there at revision 7, when it was created. */
+  /** The current entry, and the one of revision 7, when it was created. */
   const recognised = (now: KeyValue, then: KeyValue, lost = failure): Promise<number> => {
     const find = async (_: string, revision?: number) =>
       revision === undefined ? now : revision === 7 ? then : undefined
@@ -79,11 +79,11 @@ describe('lost answers', () => {
     return recogniseCreate({ layout, find } as unknown as EtcdCalls, create)
   }
 
-  it('a create whose answer was lost is recognised, with its own revision, although somebody changed it since', async () => {
+  it('a create with a lost answer is recognised with its revision, even if the record was changed since', async () => {
     assert.equal(await recognised(written('theirs', 7, 9), written('ours', 7, 7)), 7)
   })
 
-  it('a create whose answer was lost stays open where somebody else created it meanwhile, and while it may be carried out later', async () => {
+  it('a create with a lost answer is Unknown if another writer created the record, or if it may be carried out later', async () => {
     await assert.rejects(recognised(written('theirs', 7, 9), written('others', 7, 7)), failure)
     const [there, ours] = [written('theirs', 5, 9), written('ours', 7, 7)]
     await assert.rejects(recognised(there, ours), failure)
@@ -96,7 +96,7 @@ describe('calls', () => {
   const write = { isRepeatable: false, tryMs: 60_000 }
   const refused = { code: grpc.permissionDenied, text: 'etcdserver: permission denied' }
 
-  it('a call to etcd that was answered Unavailable may have been carried out, and is not sent again', async (t) => {
+  it('a call with the response Unavailable may have been carried out, and is not repeated', async (t) => {
     const member = await startMember(t, { code: grpc.unavailable, text: 'transport is closing' })
     const client = clientOf(t, member)
     await assert.rejects(client.call(methods.txn, Buffer.alloc(0), write), (error) => {
@@ -107,14 +107,14 @@ describe('calls', () => {
     assert.deepEqual(member.asked, [{ method: methods.txn, hasLeader: 'true' }])
   })
 
-  it('a call to etcd that was refused was surely not carried out', async (t) => {
+  it('a refused call was certainly not carried out', async (t) => {
     const member = await startMember(t, refused)
     const client = clientOf(t, member)
     await assert.rejects(client.call(methods.txn, Buffer.alloc(0), write), { perhaps: false, settled: true })
     assert.equal(member.asked.length, 1)
   })
 
-  it('a call to etcd that was refused for want of space was carried out or not, and is not sent again', async (t) => {
+  it('a call that was refused for lack of space may have been carried out, and is not repeated', async (t) => {
     const text = 'etcdserver: mvcc: database space exceeded'
     const member = await startMember(t, { code: grpc.resourceExhausted, text })
     const client = clientOf(t, member)
@@ -124,12 +124,12 @@ describe('calls', () => {
     assert.equal(member.asked.length, 1)
   })
 
-  it('a call to etcd goes to the member that leads, once it is known, and stays where it is while none does', async (t) => {
+  it('calls go to the leader once it is known, and stay at a member while there is none', async (t) => {
     let leader = 0
     const members = await Promise.all([1, 2, 3].map((id) => startMember(t, refused, () => statusOf(id, leader))))
     const client = clientOf(t, ...members)
     const expected = [0, 0, 0]
-    // Whichever is asked first, another one leads in one of these rounds.
+    // In one of these rounds the leader is not the first member that is tried.
     for (const leading of [1, 2, 3, 0]) {
       leader = leading
       await client.follow()
@@ -142,7 +142,7 @@ describe('calls', () => {
     }
   })
 
-  it('a failed call to etcd is judged by what it was answered', () => {
+  it('a failed call is judged by its response', () => {
     const said = (code: number, text = 'words'): string => judge(new CallFailure('answered', text, code))
     const unclear = [grpc.unavailable, grpc.deadlineExceeded, grpc.cancelled, grpc.unknown, grpc.internal, grpc.aborted]
     for (const code of unclear) assert.equal(said(code), 'unclear', String(code))

@@ -1,5 +1,4 @@
-// A peer that goes silent: it keeps the connection open, and nothing comes from it any more. Time is the test's own, what is
-// sent is real.
+// A peer that stops responding while its connection stays open. Time is mocked, and the network is real.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import http2 from 'node:http2'
@@ -11,32 +10,32 @@ import { CallFailure, EtcdConnection } from './connection.ts'
 
 const nobodyAnswers = '/silent'
 const isAnswered = '/answered'
-/** Of the call itself: whoever notices within it has not waited for it. */
+/** The deadline of the call. A failure before it was detected by a ping. */
 const deadlineMs = 60_000
 const question = Buffer.from('question')
 
 interface Peer {
   readonly connection: EtcdConnection
   readonly proxy: TcpProxy
-  /** Resolves when it has been asked whether it is there. */
+  /** Resolves when it has received a ping. */
   readonly pinged: Promise<void>
 }
 
 let nowMs = 0
-// For all tests at once: a connection that is closing ends its timers where it made them.
+// Mocked once for all tests, because a closing connection clears its timers where it created them.
 before(() => {
   mock.method(performance, 'now', () => nowMs)
   mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
 })
 after(() => mock.reset())
 
-/** Lets so much time pass, and what comes of it happen. */
+/** Advances the time, and runs what follows from that. */
 async function pass(milliseconds: number): Promise<void> {
   for (let passed = 0; passed < milliseconds; passed += 50) {
     nowMs += 50
     mock.timers.tick(50)
   }
-  // It is judged one turn later.
+  // The judgement comes one turn of the event loop later.
   await setImmediate()
 }
 
@@ -60,7 +59,7 @@ async function startPeer(t: TestContext): Promise<Peer> {
   return { connection, proxy, pinged }
 }
 
-/** How it ends. */
+/** How the call ends. */
 const watch = (connection: EtcdConnection): Promise<CallFailure> =>
   new Promise((ended) => void connection.stream(nobodyAnswers, {}, { message: () => undefined, ended }))
 
@@ -68,7 +67,7 @@ const failureOf = (call: Promise<Buffer>): Promise<unknown> => call.catch((error
 
 describe('silent peers', () => {
   for (const loss of ['requests', 'answers'] as const)
-    it(`a peer whose ${loss} are lost is noticed soon after something was asked`, async (t) => {
+    it(`a peer whose ${loss} are lost is noticed soon after a call`, async (t) => {
       const { connection, proxy } = await startPeer(t)
       const watched = watch(connection)
       await connection.unary(isAnswered, question, {}, deadlineMs)
@@ -89,7 +88,7 @@ describe('silent peers', () => {
       }
     })
 
-  it('a peer that goes silent while nothing is asked but a watch is open, is noticed as well', async (t) => {
+  it('a peer that stops responding is noticed if only a watch is open', async (t) => {
     const { connection, proxy } = await startPeer(t)
     const watched = watch(connection)
     await connection.unary(isAnswered, question, {}, deadlineMs)
@@ -101,12 +100,12 @@ describe('silent peers', () => {
     assert.equal((await watched).kind, 'unclear')
   })
 
-  it('a peer that takes its time but answers pings is not given up', { timeout: 10_000 }, async (t) => {
+  it('a slow peer that answers pings is kept', { timeout: 10_000 }, async (t) => {
     const { connection, pinged } = await startPeer(t)
     const failure = failureOf(connection.unary(nobodyAnswers, question, {}, deadlineMs))
     await pass(750)
     await pinged
-    // Its answer comes after the one to the ping; as no time has passed since, it is not what speaks for the peer.
+    // The answer to the call arrives after that to the ping, so only the ping can have kept the connection.
     await connection.unary(isAnswered, question, {}, deadlineMs)
     await pass(1_500)
     assert.ok(connection.isUsable)

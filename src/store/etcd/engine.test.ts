@@ -1,5 +1,5 @@
-// What only the store on etcd has: lost answers, compaction behind its back, neighbours in the same cluster, versions,
-// a past that is read from etcd. The contract is in test/contract/store-etcd.test.ts.
+// Cases of the store on etcd alone: lost answers, compaction by other programs, other programs in the cluster, versions, and
+// history that is read from etcd. The contract is in test/contract/store-etcd.test.ts.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import http2 from 'node:http2'
@@ -41,7 +41,7 @@ const proxied = (prefix: string, options: Partial<EtcdOptions> = {}): Promise<St
   direct(prefix, { endpoints: [{ url: `http://127.0.0.1:${proxy.port}` }], ...options })
 const newPrefix = (): string => `etcd-test-${++prefixes}`
 
-/** How often anything was written there. */
+/** The number of writes of a key. */
 const revision = async (): Promise<number> => {
   const { header } = (await etcd.post('/v3/kv/range', { key: Buffer.from('x').toString('base64') })) as {
     header: { revision: string }
@@ -50,8 +50,8 @@ const revision = async (): Promise<number> => {
 }
 
 /**
- * Lets the work begin while that is lost, cuts once something was, and lets everything through again. What was lost first may
- * be something else, such as an event of a watch: where the work is done and only its answer lost, etcd has to have done it.
+ * Begins the work while messages are lost, closes the connection after the first loss, and then lets everything pass. If only
+ * the answer should be lost, `etcd` must have done the work, because the first lost message may be an event of a watch.
  */
 async function losing<T>(what: 'requests' | 'answers', work: () => Promise<T>, isDone = false): Promise<T> {
   const before = await revision()
@@ -67,7 +67,7 @@ async function losing<T>(what: 'requests' | 'answers', work: () => Promise<T>, i
 }
 
 describe('lost answers', () => {
-  it('a create or an update on etcd whose answer was lost is recognised by its operation id', async () => {
+  it('a create or update with a lost answer is recognised by its operation id', async () => {
     const store = await proxied(newPrefix())
     const created = await losing('answers', () => store.create('/a', { n: 1 }), true)
     assert.deepEqual(await store.get('/a'), created)
@@ -80,7 +80,7 @@ describe('lost answers', () => {
     await store.close()
   })
 
-  it('a deletion on etcd whose answer was lost is Unknown, and so is a create that never arrived', async () => {
+  it('a deletion with a lost answer is Unknown, and so is a create that never arrived', async () => {
     const store = await proxied(newPrefix())
     const { rev } = await store.create('/a', 1)
     await rejectsWith(
@@ -98,18 +98,18 @@ describe('lost answers', () => {
     await store.close()
   })
 
-  it('a lost answer of etcd leaves open whether a create or an update came too late', async () => {
+  it('a create or update with a lost answer is Unknown if another writer may have been first', async () => {
     const prefix = newPrefix()
     const [store, other] = await Promise.all([proxied(prefix), direct(prefix)])
     const { rev } = await store.create('/a', 1)
     await collectTo(store, '/', '0', rev)
-    // What is there refuses it; but a member that was paused may carry it out when that has been deleted.
+    // The existing record refuses it now, but a paused member may carry it out after that record is deleted.
     await rejectsWith(
       'Unknown',
       losing('answers', () => store.create('/a', 2)),
     )
     const second = await other.update('/a', 3, rev)
-    // Somebody's write came first: ours may have been the one before it, for all that etcd can tell.
+    // Another write is newer. Ours may have been the one before it, which etcd cannot tell.
     await rejectsWith(
       'Unknown',
       losing('answers', () => store.update('/a', 4, rev)),
@@ -118,7 +118,7 @@ describe('lost answers', () => {
     await Promise.all([store.close(), other.close()])
   })
 
-  it('a request that never arrived at etcd is sent again, where that is safe', async () => {
+  it('a request that never arrived at etcd is repeated if that is safe', async () => {
     const store = await proxied(newPrefix())
     const { rev } = await store.create('/a', 1)
     assert.equal((await losing('requests', () => store.get('/a')))?.rev, rev)
@@ -131,7 +131,7 @@ describe('lost answers', () => {
 })
 
 describe('lost answers of an update with preconditions', () => {
-  it('an update of etcd whose answer was lost is recognised, though its precondition has changed since', async () => {
+  it('an update with a lost answer is recognised, even if its precondition has changed since', async () => {
     const prefix = newPrefix()
     const [store, other] = await Promise.all([proxied(prefix), direct(prefix)])
     const [{ rev }, base] = [await store.create('/a', 1), await store.create('/base', 1)]
@@ -146,7 +146,7 @@ describe('lost answers of an update with preconditions', () => {
     await Promise.all([store.close(), other.close()])
   })
 
-  it('an update of etcd that is sent again after its precondition has changed is a Conflict, not Unknown', async () => {
+  it('an update that is repeated after its precondition has changed is a Conflict, not Unknown', async () => {
     const prefix = newPrefix()
     const [store, other] = await Promise.all([proxied(prefix), direct(prefix)])
     const [before, base] = [await store.create('/a', 1), await store.create('/base', 1)]
@@ -156,7 +156,7 @@ describe('lost answers of an update with preconditions', () => {
       PreconditionFailed,
     )
     assert.deepEqual(await store.get('/a'), before)
-    // Of the key itself it stays open: ours may have been the write before it.
+    // If the key itself has changed, ours may have been the write before that.
     const second = await other.update('/a', 3, before.rev)
     await rejectsWith(
       'Unknown',
@@ -168,7 +168,7 @@ describe('lost answers of an update with preconditions', () => {
 })
 
 describe('compaction', () => {
-  it('compaction while a watch of etcd was cut off ends it with Compacted; a view lists again', async () => {
+  it('compaction while a watch is disconnected ends it with Compacted, and a view lists again', async () => {
     const prefix = newPrefix()
     const [store, other] = await Promise.all([proxied(prefix), direct(prefix)])
     const first = await store.create('/v/a', 0)
@@ -189,7 +189,7 @@ describe('compaction', () => {
     await Promise.all([store.close(), other.close()])
   })
 
-  it('compaction in the middle of a list of etcd begins it anew, and what is listed is of one revision', async (t) => {
+  it('compaction during a list restarts it, and the list is of one revision', async (t) => {
     const store = await direct(newPrefix())
     const made = await Promise.all(Array.from({ length: 201 }, (_, n) => store.create(`/l/${1_000 + n}`, n)))
     const last = made.at(-1)
@@ -207,7 +207,7 @@ describe('compaction', () => {
     await store.close()
   })
 
-  it('compaction does not disturb a watch of etcd that keeps up', async () => {
+  it('compaction does not affect a watch that keeps up', async () => {
     const store = await direct(newPrefix(), { recentChanges: 5 })
     const begun = Promise.withResolvers<void>()
     const seen = collect(store, '/c/', '0', (changes) => {
@@ -215,7 +215,7 @@ describe('compaction', () => {
       return changes.length === 200
     })
     let { rev } = await store.create('/c/a', 0)
-    // One that has not begun yet does not keep up.
+    // A watch that has not begun yet does not keep up.
     await begun.promise
     for (let n = 1; n < 200; n++) {
       rev = (await store.update('/c/a', n, rev)).rev
@@ -259,7 +259,7 @@ it('keys of other programs in the same etcd are not seen, and do not hold up wat
   assert.deepEqual(await seen, [{ type: 'put', entry: b }])
   await foreign()
   await store.close()
-  // The past from etcd, where its newest revision is somebody else's.
+  // The history from etcd, where the newest revision is that of another program.
   const again = await direct(prefix, { bookmarkMs: 20 })
   assert.deepEqual((await collectTo(again, '/', '0', b.rev)).map(changeRev), [rev, b.rev])
   await again.close()
@@ -281,7 +281,7 @@ describe('damaged records', () => {
     return /svc3 server backup.*svc3 server restore/.test(error.message)
   }
 
-  it('a record of etcd with any byte changed, or under another key, is refused by name, and the others are read', async () => {
+  it('a record with a changed byte, or under another key, is refused by name, and others are read', async () => {
     const prefix = newPrefix()
     const store = await direct(prefix)
     await store.create('/a/1', { name: 'one', list: [1, 2] })
@@ -293,7 +293,7 @@ describe('damaged records', () => {
       copy[n] = byte ^ (1 << (n % 8))
       return copy
     })
-    // Read only: a store that follows them stops, see below.
+    // Only reads, because a store that follows the record fails (see below).
     const calls = new EtcdCalls(
       new EtcdClient({ endpoints: etcd.urls.map((url) => ({ url })), notice: () => undefined, timeoutMs: 5_000 }),
       new Layout(prefix),
@@ -305,7 +305,7 @@ describe('damaged records', () => {
       await assert.rejects(list('/a/'), isNamed('/a/1'))
       assert.equal((await list('/b/')).entries.length, 1)
     }
-    // As programs before there were checksums wrote it.
+    // The form of programs before checksums.
     await put(prefix, '/a/1', '{"op":"abc_-D-1z","value":{"old":true}}')
     assert.deepEqual(
       (await list('/a/')).entries.map((entry) => entry.value),
@@ -314,7 +314,7 @@ describe('damaged records', () => {
     calls.client.close()
   })
 
-  it('a store on etcd stops when a record is damaged under it, no server starts on it, and both go on once it is repaired', async () => {
+  it('a store on etcd fails when a record is damaged, no server starts on it, and both work after a repair', async () => {
     const prefix = newPrefix()
     const store = await direct(prefix)
     await store.create('/vms/team/ci-1', { name: 'one' })
@@ -334,7 +334,7 @@ describe('damaged records', () => {
       (await repaired.list('/vms/')).entries.map(({ value }) => value),
       [{ name: 'one' }, { name: 'two' }],
     )
-    // The damaged one is in the past still: who watches from before it lists again.
+    // The damaged version is still in the history, so watchers from before it list again.
     await rejectsWith('Compacted', collectTo(repaired, '/vms/', rev, (await repaired.list('')).rev))
     await repaired.close()
   })
@@ -367,7 +367,7 @@ it('a store that is cut off from etcd learns from another what that was handed, 
   await collectTo(well, '/', start, third)
   const after = exchange.told()
   const span = well.exchange?.changesAfter(after) ?? assert.fail()
-  // Over the wire; and what came before another answer is passed over.
+  // As JSON, and earlier changes are skipped.
   for (let time = 0; time < 2; time++) exchange.learn(after, JSON.parse(JSON.stringify(span)))
   assert.equal(exchange.told(), third)
   const all = [
@@ -376,7 +376,7 @@ it('a store that is cut off from etcd learns from another what that was handed, 
     ['delete', third],
   ]
   await eventually(() => assert.deepEqual(seen, all))
-  // A gap is not learnt over.
+  // Changes after a gap are not applied.
   exchange.learn(String(Number(third) + 5), { changes: [], rev: String(Number(third) + 9) })
   assert.equal(exchange.told(), third)
   proxy.open()
@@ -434,7 +434,7 @@ it('data of another format in etcd is refused with what to do, and a store whose
   assert.match((await store.failed).message, /restart svc3/)
   await store.close()
   const again = await direct(prefix)
-  // After its upgrade.
+  // After the upgrade.
   assert.equal((await again.create('/a', 1)).rev, '5002')
   await again.close()
   await meta(5)
@@ -457,7 +457,7 @@ it('data of format 1 in etcd, opened by two at once, are upgraded once, and thei
   const entry = { key: '/a', value: 'old', rev: String(written - begun + 100) }
   const { range } = EtcdCalls.prototype
   const [isRead, read] = [Promise.withResolvers<void>(), new Set<EtcdCalls>()]
-  // Both have read format 1 before either writes.
+  // Both servers read format 1 before either writes.
   t.mock.method(EtcdCalls.prototype, 'range', async function (this: EtcdCalls, ...asked: Parameters<typeof range>) {
     const found = await range.apply(this, asked)
     if (read.add(this).size >= 2) isRead.resolve()
@@ -506,7 +506,7 @@ it('what was in etcd before the data began is no past of theirs', async () => {
   assert.deepEqual((await collectTo(moved, '/', '5000', rev)).map(changeRev), [rev])
 })
 
-/** Says which version and cluster it is, and that nothing is there. */
+/** Returns a version and a cluster, and no records. */
 async function startStandIn(version: string, clusterId = 7): Promise<{ url: string; close: () => void }> {
   const header = messageField(1, message(presentNumber(1, clusterId)))
   const server = http2.createServer()
@@ -533,7 +533,7 @@ it('versions of etcd that are too old are refused, old ones are warned of', asyn
   old.close()
   const notices: string[] = []
   const store = await direct(newPrefix(), { notice: (text) => notices.push(text) })
-  // Debian's.
+  // The version in Debian.
   assert.match(notices.join(), /upgrade it to 3\.5\.24/)
   await store.close()
 })
@@ -580,7 +580,7 @@ it('a writer that lost to another server sees what won', async () => {
   await other.create('', 'a', 0)
   await rejectsWith('AlreadyExists', late.create('', 'a', 1))
   assert.equal(late.get('', 'a')?.value, 0)
-  // From memory, again and again: each conflict is followed by something newer.
+  // Repeated reads from memory: after each conflict there is a newer revision.
   let tries = 0
   const increment = async (collection: Collection<number>): Promise<void> => {
     for (let done = 0; done < 40; tries++) {

@@ -1,4 +1,4 @@
-// Events that share a record, as earlier versions wrote them: what readers see of it, and what is deleted.
+// Events that share a record, as earlier versions wrote them, and how readers and deletions treat them.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { openMemory } from '../memory.ts'
@@ -30,7 +30,7 @@ async function opened(t: TestContext, store = openMemory()): Promise<{ store: St
   return { store, collections }
 }
 
-/** In one record, as earlier versions wrote events of the same moment. */
+/** One record with several events, as earlier versions wrote them. */
 const record = ({ events }: Collections, each: readonly string[]): Promise<unknown> => {
   const last = each.at(-1) ?? ''
   return events.create('svc-ios', last, { ...event(last), earlier: each.slice(0, -1).map(event) })
@@ -87,7 +87,7 @@ test('the events of a namespace outlive it, each once', async (t) => {
     createdAt: '2026-01-01T00:00:00.000Z',
   })
   await record(collections, names)
-  // A crash on the way: some of them are there already.
+  // After a crash some of them exist already.
   await collections.events.create('svc-default', 'e2', event('e2'))
   assert.deepEqual(await removeNamespace(collections, entry), [])
   assert.deepEqual(shown(collections), [])
@@ -102,7 +102,7 @@ test('events that are written when their namespace is gone are archived with the
     collections.namespaces.create('', name, { name, customPods: false, createdAt: '2026-01-01T00:00:00Z' })
   await removeNamespaceLeftovers(collections)
   assert.deepEqual(shown(collections), names, 'its namespace may be one that is not seen yet')
-  // Namespaces are seen up to there.
+  // The view of namespaces has this revision.
   await make('svc-default')
   await removeNamespaceLeftovers(collections)
   assert.deepEqual(shown(collections), [])
@@ -122,7 +122,7 @@ test('strays are not looked for among what is newer than the namespaces that are
     },
   }
   const { collections } = await opened(t, store as ReturnType<typeof openMemory>)
-  // Another server makes a namespace, and an account in it.
+  // Another server creates a namespace and an account in it.
   const at = '2026-01-01T00:00:00Z'
   const { serviceAccounts } = collections
   await memory.create('/namespaces/svc-new', { name: 'svc-new', customPods: false, createdAt: at })

@@ -1,4 +1,4 @@
-// Which VMs have something of which node, as their records come and go.
+// The index of VMs by node, kept current from their records.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -24,7 +24,7 @@ const states: Readonly<Record<string, (index: number, node: string) => VmRecord 
 }
 
 describe('the VMs of nodes', () => {
-  it('the index has what a look at all records finds, and tells of each node where that changed', async () => {
+  it('the index equals a count of all records, and reports each node that changed', async () => {
     const step = fc.record({
       index: fc.integer({ min: 1, max: 3 }),
       node: fc.constantFrom(...nodes),
@@ -63,14 +63,14 @@ describe('the VMs of nodes', () => {
     )
   })
 
-  it('a deployment that failed has nothing of its node, unless its agent is still to say that nothing is left', () => {
+  it('a failed deployment uses nothing of its node once its agent has reported that', () => {
     const one = failed(on(1, 'a'))
     assert.deepEqual([isOnNode(one), nodeUseOf(one)], [false, undefined])
     const awaited = { ...one, desired: { ...one.desired, generation: 2, power: 'deleted' as const } }
     for (const record of [awaited, on(1, 'a')]) assert.deepEqual([isOnNode(record), nodeUseOf(record)?.cpu], [true, 1])
   })
 
-  it('who has taken a slot of a node is found by it', async () => {
+  it('the VM that took a slot is found by the slot', async () => {
     await using collections = await openCollections(openMemory())
     const vm = on(1, 'a')
     const place = { ...(vm.place ?? assert.fail()), slot: 'warm' }

@@ -1,4 +1,4 @@
-// VMs of versions that called `desired` `wish`; and what each store that wraps another must hand on.
+// VMs of versions that called `desired` `wish`, and what stores that wrap another must forward.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import type { KindStore } from '../collection.ts'
@@ -36,7 +36,7 @@ const wrapped: Readonly<Record<string, (store: Store) => KindStore>> = {
   'of events': storedEvents,
 }
 for (const [what, wrap] of Object.entries(wrapped))
-  it(`a store that wraps another hands on the preconditions of its writes: ${what}`, async (test) => {
+  it(`a store that wraps another forwards the preconditions of writes: ${what}`, async (test) => {
     const store = openMemory()
     test.after(() => store.close())
     const base = await store.create('/base', 1)

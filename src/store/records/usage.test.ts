@@ -1,4 +1,4 @@
-// Usage of VMs: over midnight, waiting, ends that are counted once whatever is cut off.
+// Usage of VMs: across midnight, while waiting, and ends that count once despite interruptions.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { countUsage } from '../../controllers/count-usage.ts'
@@ -19,7 +19,7 @@ const span: VmSpan = {
 }
 
 describe('usage', () => {
-  it('usage of a VM is split at midnight, and its wait is on the day on which it ended', () => {
+  it('usage of a VM is split at midnight, and its wait counts on the day when the wait ended', () => {
     assert.deepEqual(Object.fromEntries(usageByDay(span)), {
       '2026-11-16': { vms: 1, vmMs: 2 * hour, coreMs: 8 * hour, queueMs: 30_000 },
       '2026-11-17': { vms: 0, vmMs: 24 * hour, coreMs: 96 * hour, queueMs: 0 },
@@ -31,13 +31,13 @@ describe('usage', () => {
     })
   })
 
-  it('usage counts an end once, though its record is still there when it is added again', async () => {
+  it('usage counts an end once, even if its record is added again', async () => {
     const collections = await openCollections(openMemory())
     const clock = { now: () => new Date(midnight + 26 * hour) }
     await collections.vmEnds.create('', 'first', { spans: { u1: span } })
     await collections.vmEnds.create('', 'again', { spans: { u1: span } })
     const { delete: remove } = collections.vmEnds
-    // Cut off before the record of the end goes.
+    // Interrupted before the record of the end is deleted.
     collections.vmEnds.delete = async () => {
       throw new Error('cut off')
     }
@@ -56,7 +56,7 @@ describe('usage', () => {
     assert.equal(collections.usage.list().length, 3)
   })
 
-  it('usage of a day forgets whom it has counted when nobody can add it again', () => {
+  it('usage of a day forgets a counted VM once it can no longer be added again', () => {
     const about = { day: '2026-11-17', namespace: 'svc-ios' }
     const first = withEnded(undefined, about, new Map([['u1', span]]), 1, () => false)
     const second = withEnded(first, about, new Map([['u2', span]]), 2, (uid) => uid === 'u1')

@@ -1,4 +1,4 @@
-// What is particular to SQLite: who may open the folder, what it refuses to open, and how the thread's death shows.
+// Cases of SQLite alone: who may open the folder, what it refuses to open, and failures of the thread.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -57,7 +57,7 @@ test('a second opener of an SQLite store is refused while the first lives, in th
   await exited
   const store = await opened(t, folder)
   await refused('Locked', /in use/, folder)
-  // The refused one has not loosened the lock.
+  // The refused attempt has not released the lock.
   await refused('Locked', /in use/, folder)
   assert.equal((await store.health()).ok, true)
 })
@@ -124,7 +124,7 @@ test('a damaged SQLite database says so at the start, with what to do', async (t
   await store.close()
   const file = path.join(folder, 'svc3.db')
   const bytes = fs.readFileSync(file)
-  // One letter of a value: for SQLite a database like any other.
+  // One letter of a value, which SQLite itself does not notice.
   bytes[bytes.lastIndexOf('xxx')] = 0x79
   fs.writeFileSync(file, bytes)
   await refused(
@@ -132,7 +132,7 @@ test('a damaged SQLite database says so at the start, with what to do', async (t
     /is damaged: the change of revision \d+ does not match its checksum.*svc3 server restore/,
     folder,
   )
-  // The first page's tables of contents, behind the header that says what kind of file it is.
+  // The schema on the first page, behind the header of the file.
   fs.writeFileSync(file, bytes.fill(0xff, 100, 4_096))
   await refused('Damaged', /is damaged.*svc3 server backup.*svc3 server restore FILE --data/, folder)
 })
@@ -174,7 +174,7 @@ test('the damaged write-ahead log of an SQLite database that is refused is kept'
 
 test('a record of SQLite that is damaged under a running store is refused by name, and the others are read', async (t) => {
   const folder = newFolder(t)
-  // Far more than the cache holds, so that the first ones are read from the file again.
+  // More than the cache holds, so that the first values are read from the file again.
   const store = await opened(t, folder)
   const { rev } = await store.create('/damaged', 'first'.repeat(2_000))
   for (let n = 0; n < 60; n++) await store.create(`/a/${n}`, 'x'.repeat(900_000))
@@ -193,7 +193,7 @@ test('a record of SQLite that is damaged under a running store is refused by nam
   assert.equal((await store.create('/b', 1)).rev, '62')
 })
 
-/** As it is in the file, or made so. The store is closed. */
+/** Reads or changes the file while the store is closed. */
 function versionOf(folder: string, made?: number): unknown {
   using db = new DatabaseSync(path.join(folder, 'svc3.db'))
   if (made !== undefined) db.exec(`PRAGMA user_version = ${made}`)
@@ -214,7 +214,7 @@ test('data of schema version 2 become version 3 when they are opened, and nothin
   assert.equal((await upgraded.create('/b', 1)).rev, '3')
   await upgraded.close()
   assert.equal(versionOf(folder), 3)
-  // Checksums count as before.
+  // Checksums are checked as before.
   const db = new DatabaseSync(file)
   db.exec("UPDATE log SET value = '7' WHERE rev = 2; PRAGMA user_version = 2")
   db.close()
@@ -298,7 +298,7 @@ test('writes that come together share a commit of SQLite, and a lost one fails a
     if (!('type' in batch)) batches.push(batch.length)
     if (batches.reduce((sum, one) => sum + one, 0) === 10) stop.abort()
   }
-  // The first of them leave before the last are made: two commits, not ten.
+  // The first ones are sent before the last ones are made: two commits, not ten.
   assert.ok(batches.length <= 2, `10 writes took ${batches.length} commits`)
 })
 
