@@ -74,7 +74,6 @@ export interface VmSpec extends Omit<VmMachine, 'gpuPassthrough'> {
   readonly facts?: Readonly<Record<string, string>>
   /** A script for the first boot, in base64, served at http://169.254.169.254/userdata. */
   readonly userdata?: string
-  /** The path of the file. */
   readonly iso?: string
   /** Boots from the disk although the image has memory. */
   readonly isCold?: boolean
@@ -167,7 +166,6 @@ export interface BootingVm extends Pick<VmSpec, 'uid' | 'name'> {
 /** What a VM has used since its process started. Fields that the hypervisor cannot measure are absent. */
 export interface VmUsage {
   readonly cpuSeconds?: number
-  /** Memory of the host in use now. */
   readonly memoryBytes?: number
   readonly diskReadBytes?: number
   readonly diskWrittenBytes?: number
@@ -216,7 +214,6 @@ export interface Driver {
   stop(handle: Handle, options: StopOptions): Promise<void>
   /** Ends the VM and removes everything. May be repeated. */
   destroy(handle: Handle): Promise<void>
-  /** Works after a restart of the agent or the host. */
   inspect(handle: Handle): Promise<Observed>
   /** Calls `changed` soon after the result of `inspect` changed. Returns a function that stops it. */
   follow(handle: Handle, changed: () => void): () => void

@@ -215,10 +215,8 @@ export async function recordEnding(write: Promise<void>): Promise<void> {
   })
 }
 
-/** How long each attempt to end a process may take. */
 export const endMs = 5_000
 
-/** Sends one signal after the other until the process has ended. */
 export async function endBySignals(process: ProcessId, signals: readonly NodeJS.Signals[]): Promise<void> {
   for (const signal of signals) {
     await kill(process, signal)

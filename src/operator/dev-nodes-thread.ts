@@ -1,8 +1,10 @@
 // The agents of `svc3 dev`, in a separate thread, so that their work does not delay responses of the server.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { type Agent, type AgentOptions, startAgent } from '../agent/agent.ts'
 import { type DriverName, openDriver } from '../drivers/index.ts'
 import { createLog, type Level } from '../platform/log.ts'
+import { unlessAborted } from '../platform/retry.ts'
 import type { Simulation } from './simulate.ts'
 
 export interface NodesWork {
@@ -24,6 +26,7 @@ const port = parentPort
 const say = (message: FromNodes): void => port.postMessage(message)
 const { nodes, driver, settings, logLevel } = workerData as NodesWork
 const log = createLog(logLevel)
+const stopping = new AbortController()
 
 /** Requests for join tokens. Answers come in the same order, and any token fits any node. */
 const joining: PromiseWithResolvers<string>[] = []
@@ -50,12 +53,11 @@ const start = (index: number): Promise<Agent> =>
 
 const agents = await Promise.all(nodes.map((_, index) => start(index)))
 await Promise.all(agents.map(({ ready }) => ready))
-const timers = new Set<NodeJS.Timeout>()
 loseNodes(settings.simulation)
 say('ready')
 
 async function stop(): Promise<void> {
-  for (const timer of timers) clearTimeout(timer)
+  stopping.abort()
   await Promise.all(agents.map((agent) => agent.stop()))
   process.exit()
 }
@@ -63,24 +65,15 @@ async function stop(): Promise<void> {
 /** Stops nodes at random times, and starts them again if `backAfterMs` is set. */
 function loseNodes({ loseAfterMs, backAfterMs }: Simulation = {}): void {
   if (loseAfterMs === undefined) return
-  const later = (milliseconds: number, work: () => Promise<void>): void => {
-    const timer = setTimeout(
-      () => {
-        timers.delete(timer)
-        void work()
-      },
-      milliseconds * (0.5 + Math.random()),
-    )
-    timers.add(timer)
+  const pause = (milliseconds: number): Promise<void> =>
+    sleep(milliseconds * (0.5 + Math.random()), undefined, { signal: stopping.signal })
+  const lose = async (index: number): Promise<void> => {
+    await pause(loseAfterMs)
+    await agents[index]?.stop()
+    if (backAfterMs === undefined) return
+    await pause(backAfterMs)
+    agents[index] = await start(index)
+    return lose(index)
   }
-  const lose = (index: number): void =>
-    later(loseAfterMs, async () => {
-      await agents[index]?.stop()
-      if (backAfterMs === undefined) return
-      later(backAfterMs, async () => {
-        agents[index] = await start(index)
-        lose(index)
-      })
-    })
-  for (const index of agents.keys()) lose(index)
+  for (const index of agents.keys()) lose(index).catch(unlessAborted(stopping.signal))
 }

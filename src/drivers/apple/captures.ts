@@ -102,7 +102,6 @@ export async function releaseCapture(folder: string, id: string): Promise<void> 
   await removeStrays(folder)
 }
 
-/** Removes clones that no capture needs. */
 async function removeStrays(folder: string): Promise<void> {
   const named = (await records(folder)).flatMap(({ id, clones }) => [`${id}.json`, ...clones])
   await removeUnnamed(folder, new Set(named))

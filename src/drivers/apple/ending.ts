@@ -8,7 +8,7 @@ import { isSuspendable, isSuspended, readTartConfig } from './machine.ts'
 import { type AppleRun, waitForSupervisor, writeRun } from './run.ts'
 import type { Tart } from './tart.ts'
 
-interface Living {
+interface RunningTart {
   readonly run: AppleRun
   readonly process: ProcessId
 }
@@ -22,7 +22,7 @@ const askMs = 5_000
 const captureGraceSeconds = 60
 
 /** Asks the guest to shut down. `tart stop` is like pulling the plug. */
-export async function endProcess(tart: Tart, folder: string, { run, process }: Living, options: StopOptions) {
+export async function endProcess(tart: Tart, folder: string, { run, process }: RunningTart, options: StopOptions) {
   await recordEnding(writeRun(folder, { ...run, process, isEnding: true }))
   failpoint('apple-ending')
   if (options.graceSeconds > 0 && !options.signal?.aborted) {
@@ -34,7 +34,12 @@ export async function endProcess(tart: Tart, folder: string, { run, process }: L
 }
 
 /** SIGUSR2 is the power button. Linux shuts down; macOS asks its user, so it is shut down from inside. */
-async function askToEnd(tart: Tart, folder: string, { run, process }: Living, signal?: AbortSignal): Promise<void> {
+async function askToEnd(
+  tart: Tart,
+  folder: string,
+  { run, process }: RunningTart,
+  signal?: AbortSignal,
+): Promise<void> {
   const isMac = isSuspendable(await readTartConfig(folder, run))
   const words = ['exec', run.name, 'sudo', '-n', 'shutdown', '-h', 'now']
   const isTold = isMac && (await succeeds(tart.command(folder, words, { signal, timeoutMs: askMs })))
@@ -56,7 +61,12 @@ export async function flushGuest(tart: Tart, folder: string, name: string, signa
  * Suspends the VM, or shuts it down if it cannot be suspended. Afterwards no process has its files open. Returns whether
  * it is suspended: a tart that fails to suspend ends the VM.
  */
-export async function holdStill(tart: Tart, folder: string, living: Living, how: 'suspend' | 'stop'): Promise<boolean> {
+export async function pauseForCopy(
+  tart: Tart,
+  folder: string,
+  living: RunningTart,
+  how: 'suspend' | 'stop',
+): Promise<boolean> {
   const { run, process } = living
   const isAsked = how === 'suspend' && (await succeeds(tart.command(folder, ['suspend', run.name])))
   if (!isAsked || !(await waitForEnd(process, suspendMs))) {

@@ -110,13 +110,12 @@ function requireBootable({ image, architecture }: VmSpec): void {
     throw new Error(
       `image ${name} boots by a kernel beside its disk, and tart boots disks only: deploy it on a node that has QEMU`,
     )
-  if (format !== 'raw')
-    throw new Error(`image ${name} is kept as ${format} on this node, and tart reads raw disks only`)
+  if (format !== 'raw') throw new Error(`image ${name} is stored as ${format} on this node; tart reads only raw disks`)
 }
 
 async function layOut(place: string, { uid, image }: VmSpec): Promise<void> {
   const { machine, disk, name } = image
-  if (machine?.nvram === undefined) throw new Error(`image ${name} has no NVRAM, without which a Mac does not boot it`)
+  if (machine?.nvram === undefined) throw new Error(`image ${name} has no NVRAM, which a Mac needs to boot it`)
   await fs.mkdir(place, { recursive: true, mode: 0o700 })
   const config = JSON.parse(await fs.readFile(machine.config, 'utf8')) as TartConfig
   await writeConfig(place, { ...config, macAddress: macAddress(uid) })
@@ -139,7 +138,6 @@ async function layOutLinux(folder: string, name: string, { uid, image }: VmSpec,
 const writeConfig = (place: string, config: TartConfig): Promise<void> =>
   writeFileAtomically(path.join(place, tartFiles.config), `${JSON.stringify(config, undefined, 2)}\n`)
 
-/** Removes former disks of the VM, and those that never became its disk. */
 async function removeOthers(folder: string, kept: string): Promise<void> {
   const vms = path.dirname(tartFolder(folder, kept))
   for (const name of await fs.readdir(vms)) {

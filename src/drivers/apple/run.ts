@@ -86,6 +86,5 @@ export const { isOfThisBoot, waitForSupervisor, describeEnd, lastOfLog } = proce
 export const findProcess = async (folder: string, run: AppleRun): Promise<ProcessId | undefined> =>
   run.isSuspended ? undefined : processes.findProcess(folder, run)
 
-/** The address of the screen, as tart printed it. */
 export const printedVnc = async (folder: string): Promise<string | undefined> =>
   (await endOfLog(path.join(folder, runFiles.log))).match(vncAddress)?.at(-1)

@@ -7,16 +7,15 @@ const version = 'RFB 003.008\n'
 const versionForm = /^RFB (\d{3})\.(\d{3})\n$/
 const security = { none: 1, password: 2 } as const
 
-/** Passes bytes through after both handshakes. */
+/** Does both handshakes; the caller then joins the sockets. */
 export async function joinScreen(client: net.Socket, server: net.Socket, password: string): Promise<void> {
   await enter(server, password)
   await welcome(client)
 }
 
-/** As a client of tart's server. */
 async function enter(server: net.Socket, password: string): Promise<void> {
   const said = (await take(server, 12)).toString('latin1')
-  if (!versionForm.test(said)) throw new Error('what tart serves as a screen is none')
+  if (!versionForm.test(said)) throw new Error('the screen of tart does not speak RFB')
   server.write(version)
   const [count = 0] = await take(server, 1)
   const kinds = count === 0 ? [] : [...(await take(server, count))]
@@ -24,22 +23,22 @@ async function enter(server: net.Socket, password: string): Promise<void> {
   else if (kinds.includes(security.password)) {
     server.write(Buffer.from([security.password]))
     server.write(answerTo(await take(server, 16), password))
-  } else throw new Error('the screen that tart serves wants something else than a password')
-  if ((await take(server, 4)).readUInt32BE() !== 0) throw new Error('the screen that tart serves refuses its password')
+  } else throw new Error('the screen of tart requires an unknown kind of login')
+  if ((await take(server, 4)).readUInt32BE() !== 0) throw new Error('the screen of tart refuses its password')
 }
 
 /** As a server without a password, in the version of the client. */
 async function welcome(client: net.Socket): Promise<void> {
   client.write(version)
   const [, , minor = ''] = versionForm.exec((await take(client, 12)).toString('latin1')) ?? []
-  if (minor === '') throw new Error('who connected to the screen does not speak RFB')
+  if (minor === '') throw new Error('the client of the screen does not speak RFB')
   if (Number(minor) < 7) {
     client.write(Buffer.from([0, 0, 0, security.none]))
     return
   }
   client.write(Buffer.from([1, security.none]))
   const [chosen] = await take(client, 1)
-  if (chosen !== security.none) throw new Error('who connected to the screen wants a password where there is none')
+  if (chosen !== security.none) throw new Error('the client of the screen requires a password')
   if (Number(minor) >= 8) client.write(Buffer.alloc(4))
 }
 
@@ -70,7 +69,7 @@ function take(socket: net.Socket, bytes: number): Promise<Buffer> {
       if (got?.length === bytes) settle(() => resolve(got))
       else if (got) failed()
     }
-    const failed = () => settle(() => reject(new Error('the connection to a screen ended in its handshake')))
+    const failed = () => settle(() => reject(new Error('the connection to the screen ended during its handshake')))
     if (socket.destroyed) return failed()
     socket.on('readable', look).on('end', failed).on('close', failed)
     look()

@@ -9,7 +9,6 @@ const homeName = 'tart'
 export const tartHome = (folder: string): string => path.join(folder, homeName)
 export const tartFolder = (folder: string, name: string): string => path.join(tartHome(folder), 'vms', name)
 
-/** The files in the folder of a VM. */
 export const tartFiles = {
   config: 'config.json',
   disk: 'disk.img',

@@ -6,7 +6,7 @@ export interface Closable {
   close(): Promise<void>
 }
 
-interface UdpDoor {
+interface UdpForward {
   readonly ip: string
   readonly port: number
   readonly guestPort: number
@@ -22,8 +22,8 @@ interface Sender {
   timer: NodeJS.Timeout
 }
 
-export function openUdp({ ip, port, guestPort, address }: UdpDoor): Promise<Closable> {
-  const door = dgram.createSocket('udp4')
+export function openUdp({ ip, port, guestPort, address }: UdpForward): Promise<Closable> {
+  const listener = dgram.createSocket('udp4')
   /** In the order of their last packet. */
   const senders = new Map<string, Sender>()
 
@@ -42,7 +42,7 @@ export function openUdp({ ip, port, guestPort, address }: UdpDoor): Promise<Clos
     if (known) clearTimeout(known.timer)
     else {
       socket.on('error', () => forget(key))
-      socket.on('message', (message) => door.send(message, from, host, () => undefined))
+      socket.on('message', (message) => listener.send(message, from, host, () => undefined))
     }
     const sender = { socket, timer: setTimeout(() => forget(key), idleMs).unref() }
     senders.delete(key)
@@ -53,7 +53,7 @@ export function openUdp({ ip, port, guestPort, address }: UdpDoor): Promise<Clos
   }
 
   let isClosed = false
-  door.on('message', (message, from) => {
+  listener.on('message', (message, from) => {
     address()
       .then((guest) => {
         if (guest !== undefined && !isClosed) senderFor(from).socket.send(message, guestPort, guest, () => undefined)
@@ -62,15 +62,15 @@ export function openUdp({ ip, port, guestPort, address }: UdpDoor): Promise<Clos
   })
 
   return new Promise((resolve, reject) => {
-    door.once('error', reject)
-    door.bind({ address: ip, port, exclusive: true }, () => {
-      door.removeAllListeners('error').on('error', () => undefined)
+    listener.once('error', reject)
+    listener.bind({ address: ip, port, exclusive: true }, () => {
+      listener.removeAllListeners('error').on('error', () => undefined)
       resolve({
         close: () =>
           new Promise((closed) => {
             isClosed = true
             for (const key of [...senders.keys()]) forget(key)
-            door.close(() => closed())
+            listener.close(() => closed())
           }),
       })
     })

@@ -10,7 +10,7 @@ import { exitCodeOf } from '../supervised.ts'
 import { AddressBook } from './address.ts'
 import type { Allowance } from './allowance.ts'
 import { cloneMachine, findCapture, recordCapture, releaseCapture } from './captures.ts'
-import { endProcess, flushGuest, holdStill } from './ending.ts'
+import { endProcess, flushGuest, pauseForCopy } from './ending.ts'
 import { createForwarder } from './forwarder.ts'
 import { type AppleNetwork, bringUp, launchOf, notesOf } from './launch.ts'
 import {
@@ -37,7 +37,7 @@ import {
 import type { Tart } from './tart.ts'
 import { Watch } from './watch.ts'
 
-interface Found {
+interface RunningMachine {
   readonly run: AppleRun
   readonly process: ProcessId
 }
@@ -161,7 +161,7 @@ export class AppleVm {
       if (!isSuspendable(await readTartConfig(this.#folder, machine)))
         throw new Error('tart suspends only macOS, and this VM runs another system; stop it instead')
       const { process: _, vnc: __, ...still } = found.run
-      const isStill = await holdStill(this.#tart, this.#folder, found, 'suspend')
+      const isStill = await pauseForCopy(this.#tart, this.#folder, found, 'suspend')
       await this.#allowance.giveBack(machine.name)
       if (isStill) return writeRun(this.#folder, { ...still, isSuspended: true })
       const problem = `tart could not suspend it, and it has ended: ${await lastOfLog(this.#folder)}`
@@ -192,7 +192,7 @@ export class AppleVm {
       if (observed.state === 'absent') throw notCapturable()
       signal.throwIfAborted()
       const found = await this.#found()
-      const clone = found ? await this.#whileStill(found, signal) : await cloneMachine(this.#folder, signal)
+      const clone = found ? await this.#captureRunning(found, signal) : await cloneMachine(this.#folder, signal)
       return recordCapture(this.#folder, { id, clone, note: withMemory ? noMemory : undefined })
     })
     this.#watch.notify()
@@ -203,7 +203,7 @@ export class AppleVm {
     return this.#alone(() => releaseCapture(this.#folder, id))
   }
 
-  async #whileStill(found: Found, signal: AbortSignal): Promise<string> {
+  async #captureRunning(found: RunningMachine, signal: AbortSignal): Promise<string> {
     const machine = await requireMachine(this.#folder)
     await flushGuest(this.#tart, this.#folder, machine.name, signal)
     signal.throwIfAborted()
@@ -214,16 +214,16 @@ export class AppleVm {
     try {
       const how = isSuspendable(await readTartConfig(this.#folder, machine)) ? 'suspend' : 'stop'
       await this.#allowance.keep(this.#folder, machine.name)
-      await holdStill(this.#tart, this.#folder, { ...found, run: still }, how)
+      await pauseForCopy(this.#tart, this.#folder, { ...found, run: still }, how)
       failpoint('apple-still')
       return await cloneMachine(this.#folder, signal)
     } finally {
-      await this.#goOn(still)
+      await this.#resumeAfterCapture(still)
     }
   }
 
   /** Starts a VM again after a capture. A failure is recorded as the VM's problem. */
-  async #goOn({ isCaptured: _, isEnding: __, process: ___, ...run }: AppleRun): Promise<void> {
+  async #resumeAfterCapture({ isCaptured: _, isEnding: __, process: ___, ...run }: AppleRun): Promise<void> {
     const found = await this.#found()
     if (found) return writeRun(this.#folder, { ...run, process: found.process })
     await this.#reopen(run)
@@ -293,7 +293,7 @@ export class AppleVm {
       return { state: 'running' }
     }
     if (run.isCaptured && (suspended || (await isOfThisBoot(run)))) {
-      await this.#goOn(run)
+      await this.#resumeAfterCapture(run)
       return this.#settle()
     }
     if (suspended) return { state: 'suspended' }
@@ -310,7 +310,7 @@ export class AppleVm {
   }
 
   /** Takes over a VM whose agent died before it was up. */
-  async #adopt({ run, process }: Found): Promise<Observed> {
+  async #adopt({ run, process }: RunningMachine): Promise<Observed> {
     await writeRun(this.#folder, { ...run, process })
     await this.#reopen({ ...run, process })
     return { state: 'running' }
@@ -324,7 +324,7 @@ export class AppleVm {
     await this.#forwarder.open(run.doors).catch(() => undefined)
   }
 
-  async #found(): Promise<Found | undefined> {
+  async #found(): Promise<RunningMachine | undefined> {
     const run = await readRun(this.#folder)
     if (!run || run.problem !== undefined || !(await isOfThisBoot(run))) return undefined
     const process = await findProcess(this.#folder, run)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { machineDefaults } from '../../api/vms/vm-shape.ts'
 import type { VmSpec } from '../driver.ts'
-import { qemuArguments, type Surroundings } from './arguments.ts'
+import { type LaunchSettings, qemuArguments } from './arguments.ts'
 
 const vm: VmSpec = {
   uid: '6f1c2a7e-0000-4000-8000-000000000001',
@@ -28,13 +28,13 @@ const vm: VmSpec = {
   userdata: 'dG9wLXNlY3JldA==',
   ...machineDefaults,
 }
-const around: Surroundings = {
+const around: LaunchSettings = {
   accelerator: 'tcg',
   network: 'user',
   runtime: '/tmp/svc3-vm-0',
   diskNode: { driver: 'qcow2', file: { driver: 'file', filename: '/vms/a,b/disk.qcow2' } },
 }
-const line = (change: Partial<VmSpec> = {}, where: Partial<Surroundings> = {}): string =>
+const line = (change: Partial<VmSpec> = {}, where: Partial<LaunchSettings> = {}): string =>
   qemuArguments({ ...vm, ...change }, { ...around, ...where }).join(' ')
 
 describe('qemuArguments', () => {

@@ -20,7 +20,7 @@ import { instanceOf, macAddress } from './network/identity.ts'
 import { metadataCommand } from './network/metadata.ts'
 import { listenAddress, type NetworkKind, networkArgument, sealedPrefix } from './network/network.ts'
 
-export interface Surroundings {
+export interface LaunchSettings {
   readonly accelerator: Accelerator
   readonly network: NetworkKind
   /** A folder with a short path, for sockets. */
@@ -49,7 +49,7 @@ const firstScreenPort = 5_900
 const serialForm = /^[A-Za-z0-9._+/-]{1,64}$/
 
 /** The program with its arguments, after the command that seals it. Throws for what QEMU cannot do. */
-export function qemuArguments(vm: VmSpec, around: Surroundings): readonly string[] {
+export function qemuArguments(vm: VmSpec, around: LaunchSettings): readonly string[] {
   const settings = qemuArchitectures[vm.architecture]
   return [
     ...(around.network === 'sealed' ? sealedPrefix() : []),
@@ -80,25 +80,25 @@ const node = (value: Readonly<Record<string, unknown>>): readonly string[] => ['
 /** QEMU ends a value at a comma; two commas stand for one. */
 const comma = (text: string): string => text.replaceAll(',', ',,')
 
-const processor = ({ architecture }: VmSpec, { accelerator, macos }: Surroundings): string =>
+const processor = ({ architecture }: VmSpec, { accelerator, macos }: LaunchSettings): string =>
   macos ? macosCpu(accelerator, macos) : cpuFor(architecture, accelerator)
 
-const macos = ({ runtime }: Surroundings, { smcKey }: MacosSettings): readonly string[] => [
+const macos = ({ runtime }: LaunchSettings, { smcKey }: MacosSettings): readonly string[] => [
   ...macosGlobals,
   ...(smcKey === undefined ? [] : ['-readconfig', smcFile(runtime)]),
 ]
 
 /** First in the boot order, but last among the devices, so that the guest's disk remains its first. */
-function bootDisk({ macos }: Surroundings): readonly string[] {
+function bootDisk({ macos }: LaunchSettings): readonly string[] {
   const found = macos && macosBootDisk(macos)
   if (!found) return []
   return [...node({ 'node-name': 'boot-disk', ...found }), ...device('virtio-blk-pci,drive=boot-disk,bootindex=0')]
 }
 
-const firmwareProperties = ({ uefiCode }: Surroundings): readonly string[] =>
+const firmwareProperties = ({ uefiCode }: LaunchSettings): readonly string[] =>
   uefiCode === undefined ? [] : ['pflash0=firmware-code', 'pflash1=firmware-variables']
 
-const firmware = ({ uefiCode }: Surroundings): readonly string[] =>
+const firmware = ({ uefiCode }: LaunchSettings): readonly string[] =>
   uefiCode === undefined
     ? []
     : [
@@ -127,7 +127,7 @@ const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
  * The identity of the VM. A guest that resumes from memory notices a change: kernels know vmgenid and reseed their random
  * numbers. QEMU has it for amd64 only.
  */
-function identity({ uid, systemSerial, architecture }: VmSpec, { macos }: Surroundings): readonly string[] {
+function identity({ uid, systemSerial, architecture }: VmSpec, { macos }: LaunchSettings): readonly string[] {
   const hasGeneration = architecture === 'amd64'
   const uuid = [
     ...['-fw_cfg', `name=opt/svc3/instance,string=${instanceOf(uid)}`],
@@ -139,7 +139,7 @@ function identity({ uid, systemSerial, architecture }: VmSpec, { macos }: Surrou
   return [...uuid, ...(macos ? macosSerial(systemSerial) : ['-smbios', `type=1,serial=${systemSerial}`])]
 }
 
-function disk({ legacyIO, architecture, image }: VmSpec, { diskNode }: Surroundings): readonly string[] {
+function disk({ legacyIO, architecture, image }: VmSpec, { diskNode }: LaunchSettings): readonly string[] {
   const isOld = legacyIO && architecture === 'amd64'
   return [
     ...(image.socket === undefined ? [] : node(remoteNode(image.socket))),
@@ -165,7 +165,7 @@ function iso({ iso, architecture }: VmSpec): readonly string[] {
 }
 
 /** The guest's network, and a second one that leads only to its metadata. */
-function network(vm: VmSpec, { network: kind, macos }: Surroundings): readonly string[] {
+function network(vm: VmSpec, { network: kind, macos }: LaunchSettings): readonly string[] {
   const usual = vm.netBoost ? 'virtio-net-pci' : qemuArchitectures[vm.architecture].slowNetworkDevice
   const model = macos ? macosNetworkDevice(vm) : usual
   const metadata = [
@@ -186,13 +186,13 @@ function network(vm: VmSpec, { network: kind, macos }: Surroundings): readonly s
  * Last, so that all other devices keep their positions. It has two ports because the first of such a device is for a
  * console.
  */
-const guestAgent = ({ runtime }: Surroundings): readonly string[] => [
+const guestAgent = ({ runtime }: LaunchSettings): readonly string[] => [
   ...['-chardev', `socket,id=${agentDevice},path=${agentSocket(runtime)},server=on,wait=off`],
   ...device('virtio-serial-pci,max_ports=2'),
   ...device(`virtserialport,chardev=${agentDevice},name=org.qemu.guest_agent.0`),
 ]
 
-function screen({ screen, ip, architecture }: VmSpec, { network: kind, macos }: Surroundings): readonly string[] {
+function screen({ screen, ip, architecture }: VmSpec, { network: kind, macos }: LaunchSettings): readonly string[] {
   if (!screen) return ['-display', 'none', ...(macos ? macosScreen(screen).flatMap(device) : [])]
   if (screen.port < firstScreenPort)
     throw new Error(`a screen cannot be on port ${screen.port}: QEMU's are ${firstScreenPort} and above`)

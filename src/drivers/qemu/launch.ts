@@ -9,7 +9,7 @@ import { diskBytes, diskNodeOn } from './disks/disks.ts'
 import { mergeFrozen } from './disks/merge.ts'
 import { defaultFirmware, prepareUefi } from './firmware.ts'
 import { isMacos, type MacosSettings, requireMacos } from './macos.ts'
-import { doorsOf, type NetworkKind, type PortAccess } from './network/network.ts'
+import { type NetworkKind, type PortAccess, portAccessOf } from './network/network.ts'
 import { difference, type MachineShape, machineShape } from './shape.ts'
 
 export interface VmOptions {
@@ -65,7 +65,7 @@ export async function planLaunch(
   const shape = await machineShape(input).catch(() => undefined)
   const note = vm.isCold ? undefined : chain?.whyCold
   const rest = saved ? memoryFor(saved, shape) : note !== undefined && { note }
-  const doors = parked?.doors ?? doorsOf(network, vm)
+  const doors = parked?.doors ?? portAccessOf(network, vm)
   return { runtime, command, doors, shape, smcKey: macos?.smcKey, ...rest }
 }
 

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { machineDefaults } from '../../api/vms/vm-shape.ts'
 import type { VmSpec } from '../driver.ts'
-import { qemuArguments, type Surroundings } from './arguments.ts'
+import { type LaunchSettings, qemuArguments } from './arguments.ts'
 import { isMacos, type MacosSettings, removeSmc, requireMacos, smcFile, smcKeyProblem, writeSmc } from './macos.ts'
 
 const smcKey = 'stand-in for a key '.repeat(4).slice(0, 64)
@@ -31,7 +31,7 @@ const vm: VmSpec = {
   metadata: {},
   ...machineDefaults,
 }
-const around: Surroundings = {
+const around: LaunchSettings = {
   accelerator: 'kvm',
   network: 'user',
   runtime: '/tmp/svc3-vm-0',
@@ -39,13 +39,13 @@ const around: Surroundings = {
   uefiCode: '/fw/code.fd',
   macos: settings,
 }
-const line = (change: Partial<VmSpec> = {}, where: Partial<Surroundings> = {}): string =>
+const line = (change: Partial<VmSpec> = {}, where: Partial<LaunchSettings> = {}): string =>
   qemuArguments({ ...vm, ...change }, { ...around, ...where }).join(' ')
 
 interface Row {
   readonly name: string
   readonly vm?: Partial<VmSpec>
-  readonly around?: Partial<Surroundings>
+  readonly around?: Partial<LaunchSettings>
   readonly has?: readonly RegExp[]
   readonly lacks?: readonly RegExp[]
 }

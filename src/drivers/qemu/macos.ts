@@ -56,7 +56,6 @@ export const macosSerial = (serial: string): readonly string[] => [
   ...['-smbios', `type=2,manufacturer=Apple Inc.,serial=${serial}`],
 ]
 
-/** Undefined if the disk has its boot loader. */
 export function macosBootDisk({ openCore }: MacosSettings): Readonly<Record<string, unknown>> | undefined {
   if (!openCore) return undefined
   const { file, format } = openCore
@@ -102,7 +101,6 @@ const codeOf = ({ code }: NodeJS.ErrnoException): string => code ?? 'unknown'
 export const appleSiliconOnly =
   'macOS for Apple silicon requires a Mac and an agent with --driver apple; see docs/operate/hosts-macos.md'
 
-/** Throws if the VM would hang. */
 export async function requireMacos(settings: MacosSettings | undefined): Promise<MacosSettings> {
   const problem = await macosProblem(settings)
   if (!settings || problem !== undefined) throw new Error(`this node cannot run macOS guests: ${problem}`)

@@ -2,7 +2,7 @@
 import { type ProcessId, waitForEnd } from '../../platform/processes.ts'
 import type { Observed } from '../driver.ts'
 import { exclusively } from '../exclusive.ts'
-import type { Living } from './captures/capture.ts'
+import type { ControlledVm } from './captures/capture.ts'
 import type { Control, Grace } from './control/control.ts'
 import { type QemuRun, readRun } from './control/run.ts'
 import { endRun } from './ending.ts'
@@ -37,7 +37,7 @@ export class QemuProcess {
     return process && { run, process }
   }
 
-  async connect({ runtime }: QemuRun): Promise<Living> {
+  async connect({ runtime }: QemuRun): Promise<ControlledVm> {
     return { qmp: await this.control.connect(runtime), runtime }
   }
 

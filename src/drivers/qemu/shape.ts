@@ -1,9 +1,7 @@
 // Describes a VM to its hypervisor in comparable fields. Memory can resume only in a VM with the same value in every
 // field. QEMU does not refuse other memory; the guest would be dead and reported as running.
-import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
+import { hash } from 'node:crypto'
 import fs from 'node:fs/promises'
-import { finished } from 'node:stream/promises'
 import type { Boot, MemoryState, VmSpec } from '../driver.ts'
 import { outputOf } from '../program-output.ts'
 import type { Accelerator } from './accel.ts'
@@ -12,7 +10,7 @@ import type { NetworkKind } from './network/network.ts'
 
 export type MachineShape = MemoryState['description']
 
-/** The words for a field that differs. */
+/** The fields' names for users. */
 const words: Readonly<Record<string, string>> = {
   hypervisor: 'hypervisor',
   version: 'version of QEMU',
@@ -70,7 +68,7 @@ export async function machineShape({
   }
 }
 
-/** Undefined if they fit. */
+/** Returns the first difference, for users. */
 export function difference(saved: MachineShape, now: MachineShape): string | undefined {
   const fields = [...new Set([...Object.keys(words), ...Object.keys(saved), ...Object.keys(now)])]
   const field = fields.find((name) => saved[name] !== now[name])
@@ -102,7 +100,7 @@ interface Program {
 
 async function aboutProgram(name: string): Promise<Program> {
   const [version, machines] = await Promise.all([outputOf(name, '--version'), outputOf(name, '-machine help')])
-  if (version === undefined || machines === undefined) throw new Error(`${name} is not installed, or fails`)
+  if (version === undefined || machines === undefined) throw new Error(`${name} is not installed or fails`)
   const aliases = machines.matchAll(/^(\S+) .*\(alias of (\S+)\)/gm)
   return {
     version: /version (.*)/.exec(version)?.[1]?.trim() ?? version.trim(),
@@ -116,7 +114,7 @@ async function hostProcessor(): Promise<{ readonly model: string; readonly featu
   const field = (name: RegExp) => name.exec(text)?.[1] ?? ''
   const features = field(/^(?:flags|Features)\s*: ?(.*)/m)
   const model = field(/^(?:model name|CPU part)\s*: ?(.*)/m)
-  return { model, features: createHash('sha256').update(features).digest('hex').slice(0, 16) }
+  return { model, features: hash('sha256', features).slice(0, 16) }
 }
 
 const digests = new Map<string, Promise<string>>()
@@ -125,9 +123,7 @@ async function bootText(boot: Boot): Promise<string> {
   if (boot.kind === 'firmware') return `firmware ${boot.firmware ?? ''}`.trim()
   const files = [boot.kernel, ...(boot.initrd === undefined ? [] : [boot.initrd])]
   const parts = await Promise.all(files.map(digestOf))
-  return createHash('sha256')
-    .update(JSON.stringify([...parts, boot.commandLine]))
-    .digest('hex')
+  return hash('sha256', JSON.stringify([...parts, boot.commandLine]))
 }
 
 /** Cached for each state of the file. */
@@ -136,13 +132,7 @@ async function digestOf(file: string): Promise<string> {
   const key = `${file} ${dev} ${ino} ${mtimeMs} ${size}`
   const known = digests.get(key)
   if (known) return known
-  const digest = (async () => {
-    const hash = createHash('sha256')
-    const stream = createReadStream(file, { highWaterMark: 1_048_576 })
-    stream.on('data', (bytes) => hash.update(bytes))
-    await finished(stream)
-    return hash.digest('hex')
-  })()
+  const digest = fs.readFile(file).then((content) => hash('sha256', content))
   digests.set(key, digest)
   digest.catch(() => digests.delete(key))
   return digest

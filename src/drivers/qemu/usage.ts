@@ -8,7 +8,6 @@ import type { NetworkKind } from './network/network.ts'
 const ticksPerSecond = 100
 const pageBytes = 4_096
 
-/** Undefined if the process has ended. */
 export async function usageOf(pid: number, network: NetworkKind, qmp: Qmp): Promise<VmUsage | undefined> {
   const disks = diskUsage(await qmp.execute('query-blockstats'))
   if (process.platform !== 'linux') return disks

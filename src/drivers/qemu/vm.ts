@@ -16,7 +16,7 @@ import { type CaptureOptions, requestOf, settleCapture, takeCapture } from './ca
 import { readParked } from './captures/parked.ts'
 import { Control, type Grace, hasSpaceAgain, outOfSpace, setRunning, statusOf } from './control/control.ts'
 import { type QemuRun, readRun, removeRuntime, writeRun } from './control/run.ts'
-import { standOnFile } from './disks/arrived.ts'
+import { switchToFile } from './disks/arrived.ts'
 import { releaseCapture, shownCapture } from './disks/captures.ts'
 import { readChain } from './disks/chain.ts'
 import { createDisk, hasDisk } from './disks/disks.ts'
@@ -24,7 +24,7 @@ import { RunningMerge } from './disks/merge-running.ts'
 import { clearRun } from './ending.ts'
 import type { VmOptions } from './launch.ts'
 import { removeMetadata } from './network/metadata.ts'
-import { endUplink, hasDoor, hasUplink } from './network/uplink.ts'
+import { endUplink, hasForward, hasUplink } from './network/uplink.ts'
 import { QemuProcess, type RunningQemu } from './process.ts'
 import { noteOf, Starter } from './start.ts'
 import { describeEnd, findProcess, isOfThisBoot, waitForSupervisor } from './supervisor.ts'
@@ -170,7 +170,7 @@ export class QemuVm {
 
   async holds(port: number, ip: string): Promise<boolean> {
     const found = await this.#qemu.find()
-    return found !== undefined && hasDoor(found.run, port, ip)
+    return found !== undefined && hasForward(found.run, port, ip)
   }
 
   /** Captures the disk, and the memory if requested and possible. A VM that does not run has no memory to capture. */
@@ -200,7 +200,7 @@ export class QemuVm {
       if (!found) return
       const { qmp } = await this.#qemu.connect(found.run)
       await settleCapture(this.#folder, qmp)
-      await standOnFile(this.#folder, image, qmp)
+      await switchToFile(this.#folder, image, qmp)
     })
   }
 

@@ -13,8 +13,8 @@ import { clearRun } from './ending.ts'
 import type { VmOptions } from './launch.ts'
 import { type GuestIdentity, guestIdentity } from './network/identity.ts'
 import { writeMetadata } from './network/metadata.ts'
-import { doorsOf } from './network/network.ts'
-import { moveDoors } from './network/uplink.ts'
+import { portAccessOf } from './network/network.ts'
+import { moveForwards } from './network/uplink.ts'
 import type { QemuProcess } from './process.ts'
 import { noteOf, type Starter } from './start.ts'
 
@@ -100,11 +100,11 @@ export class WarmVm {
     if (!isUp || (await statusOf((await this.#qemu.connect(found.run)).qmp)) !== 'running')
       throw new Error('the VM is not running')
     const { note: resumeNote, ...run } = found.run
-    const doors = doorsOf(options.network, vm)
+    const doors = portAccessOf(options.network, vm)
     await writeMetadata(folder, vm)
     const note = isParked ? resumeNote : await this.#tell(run, guestIdentity(vm), signal)
     signal.throwIfAborted()
-    await moveDoors(run.runtime, run.doors, doors)
+    await moveForwards(run.runtime, run.doors, doors)
     const claimed: QemuRun = { ...run, doors, ...(note !== undefined && { note }) }
     await writeRun(folder, claimed)
     return noteOf(claimed)

@@ -53,8 +53,7 @@ export interface CaptureOptions {
   quiet?: (() => Promise<void>) | undefined
 }
 
-/** The control connection of a running VM. */
-export interface Living {
+export interface ControlledVm {
   readonly qmp: Qmp
   readonly runtime: string
 }
@@ -63,12 +62,12 @@ export interface Living {
 const stopMs = 60_000
 /** On a host that writes much, QEMU answers late. */
 const answerMs = 30_000
-const patient = (qmp: Qmp): Qmp => ({
+const withLongTimeout = (qmp: Qmp): Qmp => ({
   ...qmp,
   execute: (command, args, limitMs = answerMs) => qmp.execute(command, args, limitMs),
 })
 /** QEMU's states of a VM that is paused and can continue. */
-const still = new Set(['paused', 'postmigrate', 'finish-migrate', 'save-vm'])
+const pausedStates = new Set(['paused', 'postmigrate', 'finish-migrate', 'save-vm'])
 
 /** `run` is absent if the VM does not run. */
 export function requestOf(vm: VmSpec, options: CaptureOptions, run: QemuRun | undefined): CaptureRequest {
@@ -85,13 +84,13 @@ export function requestOf(vm: VmSpec, options: CaptureOptions, run: QemuRun | un
  */
 export async function takeCapture(
   folder: string,
-  found: Living | undefined,
+  found: ControlledVm | undefined,
   requested: CaptureRequest,
   signal: AbortSignal,
 ): Promise<CaptureRecord> {
   const known = await readCapture(folder, requested.id)
   if (known) return known
-  const living = found && { ...found, qmp: patient(found.qmp) }
+  const living = found && { ...found, qmp: withLongTimeout(found.qmp) }
   await makeCaptureFolder(folder)
   await removeStrays(folder)
   // Open until the memory is saved: the guest resumes elsewhere with a peer at the other end, and receives messages at
@@ -116,14 +115,13 @@ export async function takeCapture(
   }
 }
 
-/** Undefined if no guest agent listens. */
-async function agentIn({ qmp, runtime }: Living, signal: AbortSignal): Promise<GuestAgent | undefined> {
+async function agentIn({ qmp, runtime }: ControlledVm, signal: AbortSignal): Promise<GuestAgent | undefined> {
   const isThere = (await statusOf(qmp)) === 'running' && (await isListening(qmp))
   return isThere ? new GuestAgent(runtime, signal) : undefined
 }
 
 /** Makes the guest write its page cache, if a guest agent answers. Others are captured without. */
-async function flushed(agent: GuestAgent, { runtime }: Living, request: CaptureRequest): Promise<CaptureRequest> {
+async function flushed(agent: GuestAgent, { runtime }: ControlledVm, request: CaptureRequest): Promise<CaptureRequest> {
   if ((await flushGuest(agent, runtime)) !== 'stuck' || !request.shape) return request
   const { shape: _, ...rest } = request
   return {
@@ -133,7 +131,10 @@ async function flushed(agent: GuestAgent, { runtime }: Living, request: CaptureR
 }
 
 /** Creates the next active layer, empty, and records it. */
-async function prepare(folder: string, living: Living | undefined): Promise<{ chain: Chain; next: OverlayLayer }> {
+async function prepare(
+  folder: string,
+  living: ControlledVm | undefined,
+): Promise<{ chain: Chain; next: OverlayLayer }> {
   const chain = await requireChain(folder)
   const active = activeOf(chain)
   const { virtualBytes } = await readHeader(path.join(folder, active.file))
@@ -148,7 +149,7 @@ async function prepare(folder: string, living: Living | undefined): Promise<{ ch
 
 async function freeze(
   folder: string,
-  { qmp, runtime }: Living,
+  { qmp, runtime }: ControlledVm,
   chain: Chain,
   next: OverlayLayer,
   { id, shape, quiet }: CaptureRequest,
@@ -185,10 +186,10 @@ export async function settleCapture(folder: string, control: Qmp): Promise<void>
   const chain = await requireChain(folder)
   const { next } = chain
   if (!next) return
-  const qmp = patient(control)
+  const qmp = withLongTimeout(control)
   const isSwitched = (await nodesInUse(qmp)).includes(nodeOf(next))
   await endSaving(qmp)
-  if (chain.goesOn && still.has(await statusOf(qmp))) await qmp.execute('cont')
+  if (chain.goesOn && pausedStates.has(await statusOf(qmp))) await qmp.execute('cont')
   failpoint('capture-continued')
   const settled = withoutNext(chain)
   if (isSwitched) return writeChain(folder, { ...settled, layers: [...chain.layers, next] })

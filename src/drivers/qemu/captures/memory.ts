@@ -12,7 +12,6 @@ import type { Qmp } from '../control/qmp.ts'
 /** Faster than any disk, because the VM stands still. QEMU's default is 128 MiB/s. */
 const bytesPerSecond = 2 ** 40
 const pollMs = 5
-/** QEMU's states of a finished migration. */
 const over = new Set(['completed', 'failed', 'cancelled'])
 
 /** Settles when the memory is in the file, which is not synced yet. The VM must be paused. */

@@ -1,9 +1,10 @@
 // The one connection to a VM's control socket. Changes of the VM are events of this connection, or its end; there is no
 // polling.
 import fs from 'node:fs/promises'
+import { orAborted } from '../../../platform/retry.ts'
 import { succeeds } from '../../../platform/succeeds.ts'
 import type { Observed } from '../../driver.ts'
-import { connectQmp, type Qmp, QmpGarbled } from './qmp.ts'
+import { connectQmp, InvalidQmp, type Qmp } from './qmp.ts'
 import { qmpSocket } from './sockets.ts'
 
 /** QEMU's status of a VM that waits for free space on the host. */
@@ -24,7 +25,7 @@ const observedOf: Readonly<Record<string, Observed>> = {
 const stateEvents = new Set(['STOP', 'RESUME', 'SHUTDOWN'])
 const greetingMs = 2_000
 
-interface Hearing {
+interface ControlListener {
   changed(): void
   /** The guest has powered itself off, and QEMU waits to be ended. */
   poweredOff(): void
@@ -33,18 +34,18 @@ interface Hearing {
 }
 
 export class Control {
-  readonly #hearing: Hearing
+  readonly #listener: ControlListener
   #connecting: Promise<Qmp> | undefined
 
-  constructor(hearing: Hearing) {
-    this.#hearing = hearing
+  constructor(listener: ControlListener) {
+    this.#listener = listener
   }
 
   connect(runtime: string): Promise<Qmp> {
     if (this.#connecting) return this.#connecting
     const connecting = connectQmp(qmpSocket(runtime), greetingMs, (event) => {
-      if (stateEvents.has(event)) this.#hearing.changed()
-      if (event === 'SHUTDOWN') this.#hearing.poweredOff()
+      if (stateEvents.has(event)) this.#listener.changed()
+      if (event === 'SHUTDOWN') this.#listener.poweredOff()
     })
     this.#connecting = connecting
     const forget = (): boolean => {
@@ -52,7 +53,7 @@ export class Control {
       if (isOurs) this.#connecting = undefined
       return isOurs
     }
-    connecting.then((qmp) => qmp.closed.then(() => forget() && this.#hearing.lost()), forget)
+    connecting.then((qmp) => qmp.closed.then(() => forget() && this.#listener.lost()), forget)
     return connecting
   }
 
@@ -76,7 +77,7 @@ export class Control {
       const status = await statusOf(await this.connect(runtime))
       return observedOf[status] ?? { state: 'running' }
     } catch (error) {
-      if (!(error instanceof QmpGarbled)) return undefined
+      if (!(error instanceof InvalidQmp)) return undefined
       return { state: 'failed', problem: `the VM cannot be controlled: ${error.message}; stop it and start it again` }
     }
   }
@@ -120,22 +121,20 @@ export interface Grace {
  */
 export async function askToPowerDown(qmp: Qmp, { graceSeconds, signal }: Grace, everyMs = 2_000): Promise<void> {
   if (graceSeconds <= 0 || signal?.aborted) return
-  const { promise: over, resolve: end } = Promise.withResolvers<void>()
-  const ask = () => qmp.execute('system_powerdown').catch(() => undefined)
-  const again = setInterval(ask, everyMs)
-  const abort = () => end()
-  signal?.addEventListener('abort', abort, { once: true })
-  qmp.waitFor('SHUTDOWN', graceSeconds * 1_000).then(() => end())
+  const poweredOff = qmp.waitFor('SHUTDOWN', graceSeconds * 1_000)
+  const press = () => qmp.execute('system_powerdown').catch(() => undefined)
+  const again = setInterval(press, everyMs)
   const begin = async () => {
     if ((await statusOf(qmp)) === 'shutdown') return
     await qmp.execute('cont')
-    await ask()
-    await over
+    await press()
+    await poweredOff
   }
   try {
-    await Promise.race([over, begin()])
+    await orAborted(Promise.race([poweredOff, begin()]), signal)
+  } catch (error) {
+    if (!signal?.aborted) throw error
   } finally {
     clearInterval(again)
-    signal?.removeEventListener('abort', abort)
   }
 }

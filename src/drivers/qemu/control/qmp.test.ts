@@ -6,7 +6,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
 import { Control } from './control.ts'
-import { connectQmp, QmpGarbled } from './qmp.ts'
+import { connectQmp, InvalidQmp } from './qmp.ts'
 
 async function pretend(answer: (command: string) => string) {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-qmp-'))
@@ -42,9 +42,9 @@ describe('QMP', () => {
     it(`QMP ends the connection at ${what}, and says so`, async () => {
       await using server = await pretend(() => answer)
       const qmp = await connectQmp(server.socket, 120_000)
-      await assert.rejects(qmp.execute('query-status'), QmpGarbled)
+      await assert.rejects(qmp.execute('query-status'), InvalidQmp)
       await qmp.closed
-      await assert.rejects(qmp.execute('query-status'), QmpGarbled)
+      await assert.rejects(qmp.execute('query-status'), InvalidQmp)
     })
 
   it('QMP that is garbled shows as a VM that cannot be controlled', async () => {

@@ -6,7 +6,7 @@ class QmpError extends Error {
 }
 
 /** Its output is not QMP, so the connection is closed. */
-export class QmpGarbled extends QmpError {}
+export class InvalidQmp extends QmpError {}
 
 export interface Qmp {
   /** Throws QmpError if QEMU refuses, does not answer in time, or has exited. */
@@ -18,7 +18,7 @@ export interface Qmp {
   close(): void
 }
 
-interface Waiting {
+interface PendingCommand {
   resolve(value: unknown): void
   reject(error: Error): void
 }
@@ -42,7 +42,7 @@ export async function connectQmp(
 ): Promise<Qmp> {
   const socket = net.connect(path)
   socket.unref()
-  const waiting = new Map<number, Waiting>()
+  const waiting = new Map<number, PendingCommand>()
   const awaited = new Set<(event: string) => unknown>()
   let lastId = 0
   let buffered = ''
@@ -65,7 +65,7 @@ export async function connectQmp(
   socket.setEncoding('utf8')
   let failure: QmpError | undefined
   const giveUp = (problem: string): void => {
-    failure = new QmpGarbled(problem)
+    failure = new InvalidQmp(problem)
     socket.destroy(failure)
   }
   socket.on('data', (text: string) => {

@@ -1,6 +1,6 @@
 // One run of a QEMU process, as recorded in its VM's folder: `qemu.json` (written before the process starts, completed
 // after), `pid` and `exit` (by its supervisor), `qemu.log`. A restarted agent finds the process by these.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { ProcessId } from '../../../platform/processes.ts'
@@ -41,7 +41,7 @@ export const { read: readRun, write: writeRun, forget: forgetRun } = runRecord<Q
 
 /** In /tmp because unix sockets have paths of at most 107 bytes, and a VM's folder may be anywhere. */
 export const runtimeFolder = (folder: string): string =>
-  `/tmp/svc3-vm-${createHash('sha256').update(path.resolve(folder)).digest('hex').slice(0, 20)}`
+  `/tmp/svc3-vm-${hash('sha256', path.resolve(folder)).slice(0, 20)}`
 
 /** Creates the folder, accessible to this user only. A folder in /tmp that belongs to another user is refused. */
 export async function makeRuntime(runtime: string): Promise<void> {

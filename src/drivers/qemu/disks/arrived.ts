@@ -7,7 +7,7 @@ import { type Base, baseNode, firstNode, layerNode, lowestNode, nodeOf, remoteNa
 const fileNode = 'image'
 
 /** NBD still answers: QEMU lets pending reads finish first. */
-export async function standOnFile(folder: string, image: Base, qmp: Qmp): Promise<void> {
+export async function switchToFile(folder: string, image: Base, qmp: Qmp): Promise<void> {
   const nodes = (await qmp.execute('query-named-block-nodes', { flat: true })) as { 'node-name': string }[]
   const names = new Set(nodes.map((node) => node['node-name']))
   if (!names.has(remoteName)) return

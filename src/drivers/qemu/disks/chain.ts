@@ -141,13 +141,13 @@ async function requireOwnBase(folder: string, { base }: Chain, [lowest]: readonl
 }
 
 /** Layers that are being written by this process and that no chain names yet. */
-const inMaking = new Set<string>()
+const beingWritten = new Set<string>()
 
 /** Protects the layer from `removeStrayLayers` until `work` has settled. */
-export async function whileMaking<T>(folder: string, { file }: OverlayLayer, work: () => Promise<T>): Promise<T> {
+export async function whileWriting<T>(folder: string, { file }: OverlayLayer, work: () => Promise<T>): Promise<T> {
   const place = path.resolve(folder, file)
-  inMaking.add(place)
-  return work().finally(() => inMaking.delete(place))
+  beingWritten.add(place)
+  return work().finally(() => beingWritten.delete(place))
 }
 
 /** Removes layers that neither the chain nor `kept` names. */
@@ -159,7 +159,7 @@ export async function removeStrayLayers(folder: string, kept: ReadonlySet<string
     if (
       /^disk(-\w+)?\.qcow2(\.new|\.tmp)?$/.test(name) &&
       !named.has(name) &&
-      !inMaking.has(path.resolve(folder, name))
+      !beingWritten.has(path.resolve(folder, name))
     )
       await fs.rm(path.join(folder, name), { force: true })
 }

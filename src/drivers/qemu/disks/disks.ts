@@ -23,7 +23,6 @@ import { makeOverlay, readHeader } from './overlays.ts'
 
 export const hasDisk = async (folder: string): Promise<boolean> => (await readChain(folder)) !== undefined
 
-/** Keeps an existing disk. */
 export async function createDisk(folder: string, vm: VmSpec): Promise<void> {
   await fs.mkdir(folder, { recursive: true, mode: 0o700 })
   if (!(await hasDisk(folder))) await replaceDisk(folder, vm)
@@ -74,7 +73,6 @@ export async function diskNodeOn(folder: string, image: BaseImage): Promise<Bloc
   throw otherImage(image, chain.base.digest)
 }
 
-/** The whole chain in full, for qemu-img. */
 export async function diskNode(folder: string): Promise<BlockNode> {
   const chain = await requireChain(folder)
   return chainNode(folder, chain, chain.base)

@@ -15,7 +15,7 @@ import {
   nodeOf,
   readChain,
   requireChain,
-  whileMaking,
+  whileWriting,
   writeChain,
 } from './chain.ts'
 import { newLayer } from './disks.ts'
@@ -66,12 +66,12 @@ async function mergeRunning(folder: string, base: Base, alone: Alone, signal: Ab
     const chain = await readChain(folder)
     if (!chain || !(chain.isAhead || tooMany(chain, base))) return
     const frozen = await alone(async (qmp) => {
-      await goOver(folder, base, qmp)
+      await switchToMerged(folder, base, qmp)
       return tooMany(await requireChain(folder), base)
     }, signal)
     if (!frozen) return
     const merged = newLayer()
-    await whileMaking(folder, merged, async () => {
+    await whileWriting(folder, merged, async () => {
       await makeMerged(folder, { base, frozen, merged }, signal)
       const isUsed = await alone(async (qmp) => {
         const chain = await requireChain(folder)
@@ -79,7 +79,7 @@ async function mergeRunning(folder: string, base: Base, alone: Alone, signal: Ab
         if (chain.next || frozen.some(({ id }, at) => chain.layers[at]?.id !== id)) return false
         await writeChain(folder, { ...chain, layers: [merged, ...chain.layers.slice(frozen.length)], isAhead: true })
         failpoint('merge-recorded')
-        await goOver(folder, base, qmp)
+        await switchToMerged(folder, base, qmp)
         return true
       }, signal)
       if (!isUsed) await fs.rm(path.join(folder, merged.file), { force: true })
@@ -89,7 +89,7 @@ async function mergeRunning(folder: string, base: Base, alone: Alone, signal: Ab
 }
 
 /** Makes QEMU read the layers that the record names, also after an interruption. */
-async function goOver(folder: string, base: Base, qmp: Qmp): Promise<void> {
+async function switchToMerged(folder: string, base: Base, qmp: Qmp): Promise<void> {
   const { isAhead, ...chain } = await requireChain(folder)
   const [merged, above] = chain.layers
   if (!isAhead || chain.next || !merged || !above) return

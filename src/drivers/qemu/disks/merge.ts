@@ -33,7 +33,7 @@ export async function mergeFrozen(folder: string, base: Base, signal: AbortSigna
   await removeStrays(folder)
 }
 
-/** The layers to merge, lowest first. */
+/** Returns the layers to merge, lowest first; undefined if there are few. */
 export function tooMany(chain: Chain, base: Base): readonly OverlayLayer[] | undefined {
   // Images of nodes are raw; the backing file of a qcow2 image could not be excluded here. An image that is still arriving
   // can wait.
@@ -51,7 +51,7 @@ interface Merge {
 /** Durable when it settles; a failed merge leaves nothing. */
 export async function makeMerged(folder: string, { base, frozen, merged }: Merge, signal: AbortSignal): Promise<void> {
   const [lowest] = frozen
-  if (!lowest) throw new Error('there are no layers to put together')
+  if (!lowest) throw new Error('there are no layers to merge')
   const target = path.join(folder, merged.file)
   try {
     await fs.copyFile(path.join(folder, lowest.file), target, fs.constants.COPYFILE_FICLONE)

@@ -1,15 +1,15 @@
 // The identity of a VM, the same at every start. A guest that resumes from the memory of another VM gets it, too.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { VmSpec } from '../../driver.ts'
 
 /** 52:54:00 is QEMU's prefix. */
 export function macAddress(uid: string, index: number): string {
-  const bytes = createHash('sha256').update(`${uid}/${index}`).digest()
+  const bytes = hash('sha256', `${uid}/${index}`, 'buffer')
   return ['52', '54', '00', ...[0, 1, 2].map((at) => bytes.toString('hex', at, at + 1))].join(':')
 }
 
 /** Short because guests poll it, and of a constant length because guests know the length. */
-export const instanceOf = (uid: string): string => createHash('sha256').update(uid).digest('hex').slice(0, 12)
+export const instanceOf = (uid: string): string => hash('sha256', uid).slice(0, 12)
 
 /** What a resumed guest has to adopt. Recorded with a run until the guest has confirmed it. */
 export interface GuestIdentity {

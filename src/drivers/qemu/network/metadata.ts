@@ -64,7 +64,6 @@ interface Metadata {
 
 const keyForm = /^[A-Za-z0-9_. -]{1,128}$/
 
-/** Replaces everything that an earlier start wrote. */
 export async function writeMetadata(folder: string, vm: Metadata): Promise<void> {
   const { userdata } = vm
   const values = { ...vm.metadata, ...vm.facts }

@@ -8,14 +8,13 @@ export type NetworkKind = 'sealed' | 'user'
 
 export const defaultNetwork: NetworkKind = process.platform === 'linux' ? 'sealed' : 'user'
 
-/** The ports of a VM and where they are opened. */
 export interface PortAccess {
   readonly kind: NetworkKind
   readonly ip: string
   readonly ports: readonly { readonly protocol: Forward['protocol']; readonly port: number }[]
 }
 
-export const doorsOf = (kind: NetworkKind, { ip, forwards, screen }: VmSpec): PortAccess => ({
+export const portAccessOf = (kind: NetworkKind, { ip, forwards, screen }: VmSpec): PortAccess => ({
   kind,
   ip,
   ports: [
@@ -55,7 +54,6 @@ exec "$@"`
   return ['unshare', ...namespaces, '--', '/bin/sh', '-c', enter, sealedName]
 }
 
-/** Files of the network in a VM's runtime folder. */
 export const networkPlaces = (runtime: string) => ({
   api: path.join(runtime, 'net'),
   pid: path.join(runtime, 'net.pid'),

@@ -66,7 +66,7 @@ export async function startUplink(
   signal.addEventListener('abort', abort, { once: true })
   try {
     await isUp
-    for (const { protocol, port } of doors.ports) await openDoor(api, doors.ip, protocol, port)
+    for (const { protocol, port } of doors.ports) await addForward(api, doors.ip, protocol, port)
   } catch (error) {
     await endUplink(runtime)
     throw error
@@ -81,19 +81,18 @@ export async function startUplink(
 }
 
 /** Opens the ports of a running VM on another address, then closes the former ones. May be repeated. */
-export async function moveDoors(runtime: string, from: PortAccess, to: PortAccess): Promise<void> {
+export async function moveForwards(runtime: string, from: PortAccess, to: PortAccess): Promise<void> {
   const { api } = networkPlaces(runtime)
   const open = await forwardsAt(api)
   for (const { protocol, port } of to.ports)
     if (!open.some((one) => one.host_addr === to.ip && one.host_port === port && one.proto === protocol))
-      await openDoor(api, to.ip, protocol, port)
+      await addForward(api, to.ip, protocol, port)
   if (from.ip === to.ip) return
   for (const { id } of open.filter(({ host_addr }) => host_addr === from.ip))
     await ask(api, JSON.stringify({ execute: 'remove_hostfwd', arguments: { id } }))
 }
 
-/** Whether the VM itself has this port of the host open. */
-export async function hasDoor({ runtime, doors }: { runtime: string; doors: PortAccess }, port: number, ip: string) {
+export async function hasForward({ runtime, doors }: { runtime: string; doors: PortAccess }, port: number, ip: string) {
   const isDoor = doors.ip === ip && doors.ports.some((one) => one.protocol === 'tcp' && one.port === port)
   if (!isDoor || doors.kind !== 'sealed') return isDoor
   const open = await forwardsAt(networkPlaces(runtime).api)
@@ -147,7 +146,7 @@ async function waitUntilSealed(pid: number, signal: AbortSignal): Promise<void> 
   }
 }
 
-async function openDoor(api: string, ip: string, protocol: 'tcp' | 'udp', port: number): Promise<void> {
+async function addForward(api: string, ip: string, protocol: 'tcp' | 'udp', port: number): Promise<void> {
   const request = {
     execute: 'add_hostfwd',
     arguments: { proto: protocol, host_addr: ip, host_port: port, guest_port: port },
