@@ -161,7 +161,7 @@ function useEntries(here: string): readonly Entry[] {
           name: image.name,
           detail: image.description,
           path,
-          actions: () => imageItems(image, { ...from(path, '/images'), kind: imageKinds.image, namespace: main }),
+          actions: () => imageItems(imageKinds.image, image, from(path, '/images')),
         }
       }),
     ]

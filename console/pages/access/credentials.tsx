@@ -1,5 +1,4 @@
 // Registry credentials, for administrators. Passwords are never returned.
-import { useMemo } from 'react'
 import {
   listRegistryCredentials,
   type RegistryCredential,
@@ -20,14 +19,14 @@ const removeWords: ActionWords = {
   done: (server) => `Credentials for ${server} removed`,
 }
 
-const columnsFor = (namespace: string): readonly Column<RegistryCredential>[] => [
+const columns: readonly Column<RegistryCredential>[] = [
   { title: 'Registry', look: 'name', by: (each) => each.server, cell: (each) => <b>{each.server}</b> },
   { title: 'User name', by: (each) => each.username },
   { title: 'Added by', by: (each) => each.updatedBy, look: 'wide' },
   timeColumn('Updated', (each) => each.updatedAt),
   menuColumn(
     ({ server }) => server,
-    ({ server }) => [
+    ({ server }, { main: namespace }) => [
       removeItem({
         name: server,
         words: removeWords,
@@ -50,10 +49,9 @@ export function Credentials() {
       emptyText="Add a user name and password for each private registry."
       beside={<span className="tag">{main}</span>}
       operation={listRegistryCredentials}
-      input={{ params: { namespace: main } }}
-      create={credentialCreation(main)}
+      create={credentialCreation}
       list={list}
-      columns={useMemo(() => columnsFor(main), [main])}
+      columns={columns}
     />
   )
 }

@@ -58,7 +58,6 @@ export const Namespaces = () => (
   <TablePage
     title="Namespaces"
     operation={listNamespaces}
-    input={{}}
     create={namespaceCreation}
     list={useLiveCluster(listNamespaces)}
     columns={columns}

@@ -81,7 +81,7 @@ export const accessCreation = (namespace: string): MenuItem =>
   })
 
 export function RoleBindings() {
-  const { shown, main } = useNamespaces()
+  const { shown } = useNamespaces()
   const list = useLive(listRoleBindings, shown)
   const items = useMemo(() => list.items.flatMap(developersOf), [list.items])
   return (
@@ -91,8 +91,8 @@ export function RoleBindings() {
       emptyTitle="No developers added yet"
       emptyText="Grant users or service accounts the developer role in a namespace."
       operation={listSubjects}
-      input={{ params: { namespace: main, role: devRole } }}
-      create={accessCreation(main)}
+      input={{ params: { role: devRole } }}
+      create={accessCreation}
       list={{ ...list, items }}
       columns={columns}
       keyOf={({ namespace, subject }) => `${namespace} ${kindOf(subject)} ${subject.name}`}

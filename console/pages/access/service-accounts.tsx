@@ -6,8 +6,6 @@ import {
   listServiceAccounts,
   type ServiceAccount,
 } from '../../../src/api/access/service-accounts.ts'
-import { useLive } from '../../api/live.ts'
-import { useNamespaces } from '../../api/namespaces.ts'
 import { creationOf, deletionOf, formItem, removeItem, SecretDialog } from '../../ui/action-dialog.tsx'
 import { openDialog } from '../../ui/dialog.tsx'
 import { CheckField, filled, TextField } from '../../ui/field.tsx'
@@ -46,21 +44,16 @@ export const accountCreation = (namespace: string): MenuItem =>
     ),
   })
 
-export function ServiceAccounts() {
-  const { shown, main } = useNamespaces()
-  return (
-    <TablePage
-      title="Service accounts"
-      emptyTitle="No service accounts yet"
-      emptyText="CI systems log in with the token of a service account."
-      operation={listServiceAccounts}
-      input={{ params: { namespace: main } }}
-      create={accountCreation(main)}
-      list={useLive(listServiceAccounts, shown)}
-      columns={columns}
-    />
-  )
-}
+export const ServiceAccounts = () => (
+  <TablePage
+    title="Service accounts"
+    emptyTitle="No service accounts yet"
+    emptyText="CI systems log in with the token of a service account."
+    operation={listServiceAccounts}
+    create={accountCreation}
+    columns={columns}
+  />
+)
 
 function accountItems({ name, namespace }: ServiceAccount): readonly MenuItem[] {
   const params = { namespace, serviceaccount: name }

@@ -13,12 +13,8 @@ import { reasonAgainstDeleting, usersOf } from './model.ts'
 
 type Params = Readonly<Record<string, string>>
 
-interface ImageActing extends ActionContext {
-  readonly kind: ImageKind
-  readonly namespace: string
-}
-
-export function imageItems(image: Image, { kind, namespace, person, go, onDeleted }: ImageActing): readonly MenuItem[] {
+export function imageItems(kind: ImageKind, image: Image, context: ActionContext): readonly MenuItem[] {
+  const { main: namespace, person, go, onDeleted } = context
   const { name } = image
   const params: Params = { namespace, [kind.kind]: name }
   const notReady = image.state === 'Ready' ? undefined : `Not available while the state is ${image.state}`

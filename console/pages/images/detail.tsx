@@ -37,7 +37,7 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
       operation={kind.get}
       params={{ namespace: main, [kind.kind]: name }}
       state={(image) => <ImageState image={image} />}
-      itemsOf={(image, context) => imageItems(image, { ...context, kind, namespace: main })}
+      itemsOf={(image, context) => imageItems(kind, image, context)}
     >
       {(image, items) => (
         <>

@@ -1,5 +1,4 @@
 // The list of images or ISOs.
-import { useMemo } from 'react'
 import type { Image } from '../../../src/api/images/images.ts'
 import { longSize, sizeText } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
@@ -20,7 +19,7 @@ import { sourceWords } from './lineage.ts'
 import { usersOf } from './model.ts'
 import { ImageState } from './state.tsx'
 
-const columnsFor = (kind: ImageKind, namespace: string): readonly Column<Image>[] => [
+const columnsFor = (kind: ImageKind): readonly Column<Image>[] => [
   nameColumn((image) => imagePath(kind.kind, image.name)),
   { title: 'State', by: (image) => image.state, cell: (image) => <Progress image={image} /> },
   { title: 'Type', by: (image) => image.type, look: 'wide' },
@@ -51,9 +50,11 @@ const columnsFor = (kind: ImageKind, namespace: string): readonly Column<Image>[
   timeColumn('Updated', (image) => image.lastUpdatedTimestamp),
   menuColumn(
     ({ name }) => name,
-    (image, context) => imageItems(image, { ...context, kind, namespace }),
+    (image, context) => imageItems(kind, image, context),
   ),
 ]
+
+const columns = { image: columnsFor(imageKinds.image), iso: columnsFor(imageKinds.iso) }
 
 function Progress({ image }: { readonly image: Image }) {
   const { state, progress, name } = image
@@ -84,7 +85,6 @@ function List({ kind }: { readonly kind: ImageKind }) {
       emptyTitle={`No ${kind.noun === 'Image' ? 'images' : 'ISOs'} yet`}
       emptyText={kind.emptyText}
       operation={kind.list}
-      input={{ params: { namespace: main } }}
       actions={() =>
         others.map((item) => (
           <Button key={item.label} onClick={() => runItem(item)}>
@@ -95,7 +95,7 @@ function List({ kind }: { readonly kind: ImageKind }) {
       {...(upload && { create: upload })}
       example={kind.emptyCommand}
       list={list}
-      columns={useMemo(() => columnsFor(kind, main), [kind, main])}
+      columns={columns[kind.kind]}
       filters={filters}
     />
   )

@@ -1,7 +1,6 @@
 // The list of nodes, and the dialog that adds one.
 import { createJoinToken, listNodes, type Node } from '../../../src/api/nodes/nodes.ts'
 import type { ResponseOf } from '../../../src/api/operation.ts'
-import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { useSession } from '../../api/session.ts'
 import { type ActionWords, FormDialog, SecretDialog } from '../../ui/action-dialog.tsx'
@@ -69,7 +68,6 @@ const filters: readonly Filter<Node>[] = [
 ]
 
 export function NodeList() {
-  const { shown, main } = useNamespaces()
   const { person } = useSession()
   const { params, change } = useQuery()
   return (
@@ -78,13 +76,11 @@ export function NodeList() {
       emptyTitle="No nodes in this namespace"
       emptyText="A node is a Mac or a Linux host that runs VMs. Add one with a single command."
       operation={listNodes}
-      input={{ params: { namespace: main } }}
       create={{
         label: 'Add node',
         reason: person?.admin ? undefined : 'Only administrators can do this',
         onChoose: () => change({ join: 'yes' }),
       }}
-      list={useLive(listNodes, shown)}
       columns={columns}
       filters={filters}
     >

@@ -1,8 +1,5 @@
 // The list of pools.
 import { createPool, listPools, type Pool } from '../../../src/api/vms/pools.ts'
-import { useLive } from '../../api/live.ts'
-import { useNamespaces } from '../../api/namespaces.ts'
-import { commandLine } from '../../teach/commands.ts'
 import { State } from '../../ui/state.tsx'
 import type { Filter } from '../../ui/table/filters.ts'
 import type { Column } from '../../ui/table/table.tsx'
@@ -27,23 +24,16 @@ const columns: readonly Column<Pool>[] = [
 
 const filters: readonly Filter<Pool>[] = [{ param: 'config', label: 'Configuration', of: ({ config }) => config }]
 
-export function PoolList() {
-  const { shown, main } = useNamespaces()
-  const params = { namespace: main }
-  const body = { name: 'ios', config: 'ios-build', minIdle: 2, maxIdle: 4 }
-  return (
-    <TablePage
-      title="Pools"
-      text="A pool keeps VMs of a configuration booted. A matching deployment gets one immediately."
-      emptyTitle="No pools yet"
-      emptyText="A pool keeps VMs booted so that deployments start immediately. Create one here or from a terminal:"
-      operation={listPools}
-      input={{ params }}
-      create={poolCreation(main)}
-      example={commandLine(createPool, { params, body })}
-      list={useLive(listPools, shown)}
-      columns={columns}
-      filters={filters}
-    />
-  )
-}
+export const PoolList = () => (
+  <TablePage
+    title="Pools"
+    text="A pool keeps VMs of a configuration booted. A matching deployment gets one immediately."
+    emptyTitle="No pools yet"
+    emptyText="A pool keeps VMs booted so that deployments start immediately. Create one here or from a terminal:"
+    operation={listPools}
+    create={poolCreation}
+    example={{ operation: createPool, body: { name: 'ios', config: 'ios-build', minIdle: 2, maxIdle: 4 } }}
+    columns={columns}
+    filters={filters}
+  />
+)

@@ -1,8 +1,5 @@
 // The list of runner pools, with the connection state, waiting jobs and runners of each.
 import { createRunnerPool, listRunnerPools, type RunnerPool } from '../../../src/api/vms/runner-pools.ts'
-import { useLive } from '../../api/live.ts'
-import { useNamespaces } from '../../api/namespaces.ts'
-import { commandLine } from '../../teach/commands.ts'
 import { State } from '../../ui/state.tsx'
 import type { Column } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
@@ -31,21 +28,17 @@ const columns: readonly Column<RunnerPool>[] = [
   menuColumn(({ name }) => name, runnerPoolItems),
 ]
 
-export function RunnerPoolList() {
-  const { shown, main } = useNamespaces()
-  const params = { namespace: main }
-  const body = { name: 'ios', url: 'https://github.com/acme', config: 'ios-build', max: 8 }
-  return (
-    <TablePage
-      title="Runner pools"
-      text="A runner pool runs GitHub Actions jobs, each in a new VM that is deleted afterwards."
-      emptyTitle="No runner pools yet"
-      emptyText="A runner pool runs GitHub Actions jobs in new VMs. Administrators create one from a terminal, so that its key does not pass through the browser:"
-      operation={listRunnerPools}
-      input={{ params }}
-      example={commandLine(createRunnerPool, { params, body })}
-      list={useLive(listRunnerPools, shown)}
-      columns={columns}
-    />
-  )
-}
+export const RunnerPoolList = () => (
+  <TablePage
+    title="Runner pools"
+    text="A runner pool runs GitHub Actions jobs, each in a new VM that is deleted afterwards."
+    emptyTitle="No runner pools yet"
+    emptyText="A runner pool runs GitHub Actions jobs in new VMs. Administrators create one from a terminal, so that its key does not pass through the browser:"
+    operation={listRunnerPools}
+    example={{
+      operation: createRunnerPool,
+      body: { name: 'ios', url: 'https://github.com/acme', config: 'ios-build', max: 8 },
+    }}
+    columns={columns}
+  />
+)

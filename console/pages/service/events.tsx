@@ -1,7 +1,5 @@
 // The event log, newest first.
 import { type Event, listEvents } from '../../../src/api/service/events.ts'
-import { useLive } from '../../api/live.ts'
-import { useNamespaces } from '../../api/namespaces.ts'
 import { saveFile } from '../../api/save-file.ts'
 import { Button } from '../../ui/button.tsx'
 import { Code } from '../../ui/copy.tsx'
@@ -73,7 +71,6 @@ const textOf = ({ message, involved, actor, reason }: Event): string =>
   `${message} ${involved.kind}/${involved.name} ${actor} ${reason}`
 
 export function Events() {
-  const { shown, main } = useNamespaces()
   const save = (rows: readonly Event[]): void =>
     saveFile('svc3-events.jsonl', 'application/jsonl', jsonLines(newestFirst(rows)))
   return (
@@ -84,8 +81,7 @@ export function Events() {
       emptyTitle="No events yet"
       emptyText="Changes to VMs, images, nodes and access appear here."
       operation={listEvents}
-      input={{ params: { namespace: main }, query: { watch: true } }}
-      list={useLive(listEvents, shown)}
+      input={{ query: { watch: true } }}
       columns={columns}
       keyOf={keyOf}
       sort={[0, true]}

@@ -47,7 +47,6 @@ export function LegacyUsagePage() {
         data && <State tone={data.enabled ? 'good' : 'idle'} word={data.enabled ? 'Gateway on' : 'Gateway off'} />
       }
       operation={getLegacyUsage}
-      input={{}}
       example="svc3 migrate scan ."
       list={{ items: data?.items ?? [], isLoaded: !isPending && data !== undefined, error: error ?? undefined }}
       columns={columns}

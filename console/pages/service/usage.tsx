@@ -44,7 +44,7 @@ const keyOf = ({ day, owner, namespace }: Row): string => `${day} ${namespace} $
 const isDay = (text: string): boolean => /^\d{4}-\d{2}-\d{2}$/.test(text)
 
 export function UsagePage() {
-  const { shown, main } = useNamespaces()
+  const { shown } = useNamespaces()
   const { params, change } = useQuery()
   const query = Object.fromEntries(
     ['from', 'to'].flatMap((name) => {
@@ -70,7 +70,7 @@ export function UsagePage() {
       text="By day in UTC, from placement on a node to deletion; deleted VMs count. The last 30 days unless you choose others."
       searchHint="Search owners, namespaces, days"
       operation={listUsage}
-      input={{ params: { namespace: main }, query }}
+      input={{ query }}
       actions={(rows) => (
         <Button onClick={() => saveFile('svc3-usage.csv', 'text/csv', usageCsv(rows))}>Download CSV</Button>
       )}

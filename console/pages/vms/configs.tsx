@@ -13,8 +13,6 @@ import {
 import { poolsWithout } from '../../../src/rules/pools/pools-without.ts'
 import { memorySize } from '../../../src/rules/sizes.ts'
 import { useLive } from '../../api/live.ts'
-import { useNamespaces } from '../../api/namespaces.ts'
-import { commandLine } from '../../teach/commands.ts'
 import { creationOf, deletionOf, formItem, RemoveDialog, wordsFor } from '../../ui/action-dialog.tsx'
 import { CheckField, type Form, filled, NamespaceField, TextField, type Typed } from '../../ui/field.tsx'
 import type { MenuItem } from '../../ui/menu.tsx'
@@ -57,25 +55,18 @@ const columns: readonly Column<VmConfig>[] = [
 
 const filters: readonly Filter<VmConfig>[] = [{ param: 'image', label: 'Image', of: (config) => config.image }]
 
-export function VmConfigs() {
-  const { shown, main } = useNamespaces()
-  const params = { namespace: main }
-  const body = { name: 'ios-build', image: 'sonoma', cpu: 4, memory: 8 }
-  return (
-    <TablePage
-      title="Configurations"
-      emptyTitle="No configurations yet"
-      emptyText="A configuration is a saved set of deploy options. Create one here or from a terminal:"
-      operation={listVmConfigs}
-      input={{ params }}
-      create={configCreation(main)}
-      example={commandLine(createVmConfig, { params, body })}
-      list={useLive(listVmConfigs, shown)}
-      columns={columns}
-      filters={filters}
-    />
-  )
-}
+export const VmConfigs = () => (
+  <TablePage
+    title="Configurations"
+    emptyTitle="No configurations yet"
+    emptyText="A configuration is a saved set of deploy options. Create one here or from a terminal:"
+    operation={listVmConfigs}
+    create={configCreation}
+    example={{ operation: createVmConfig, body: { name: 'ios-build', image: 'sonoma', cpu: 4, memory: 8 } }}
+    columns={columns}
+    filters={filters}
+  />
+)
 
 export function configItems(config: VmConfig, { person, go }: ActionContext): readonly MenuItem[] {
   const { name, namespace, owner } = config

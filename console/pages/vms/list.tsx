@@ -2,7 +2,6 @@
 import { deployVm, listVms, type Vm } from '../../../src/api/vms/vms.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { commandLine } from '../../teach/commands.ts'
 import { count } from '../../ui/sizes.ts'
 import type { Filter } from '../../ui/table/filters.ts'
 import { useQuery } from '../../ui/table/query.ts'
@@ -59,10 +58,9 @@ const filters: readonly Filter<Vm>[] = [
 ]
 
 export function VmList() {
-  const { shown, main } = useNamespaces()
+  const { shown } = useNamespaces()
   const list = useLive(listVms, shown)
   const { params, change } = useQuery()
-  const inMain = { namespace: main }
   return (
     <TablePage
       title="VMs"
@@ -71,9 +69,9 @@ export function VmList() {
       emptyTitle="No VMs yet"
       emptyText="Deploy a VM here or from a terminal:"
       operation={listVms}
-      input={{ params: inMain, query: { watch: true } }}
+      input={{ query: { watch: true } }}
       create={{ label: 'Deploy VM', onChoose: () => change({ deploy: 'yes' }) }}
-      example={commandLine(deployVm, { params: inMain, body: { name: 'demo', image: 'tiny-arm64' } })}
+      example={{ operation: deployVm, body: { name: 'demo', image: 'tiny-arm64' } }}
       list={list}
       columns={shown.length > 1 ? columnsWithNamespace : columns}
       filters={filters}

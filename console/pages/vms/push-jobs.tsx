@@ -3,9 +3,6 @@ import { Link } from 'wouter'
 import { cancelPushJob, listPushJobs, type PushJob, pushVm } from '../../../src/api/vms/push-jobs.ts'
 import { timeLeft } from '../../../src/rules/durations.ts'
 import { sizeText } from '../../../src/rules/sizes.ts'
-import { useLive } from '../../api/live.ts'
-import { useNamespaces } from '../../api/namespaces.ts'
-import { commandLine } from '../../teach/commands.ts'
 import { ActionDialog, type ActionWords } from '../../ui/action-dialog.tsx'
 import { copyText } from '../../ui/copy.tsx'
 import type { MenuItem } from '../../ui/menu.tsx'
@@ -85,25 +82,19 @@ const filters: readonly Filter<PushJob>[] = [
   { param: 'vm', label: 'VM', of: ({ vm }) => vm },
 ]
 
-export function PushJobs() {
-  const { shown, main } = useNamespaces()
-  const params = { namespace: main }
-  const body = { imageReference: 'ghcr.io/acme/demo:1' }
-  return (
-    <TablePage
-      title="Push jobs"
-      emptyTitle="No push jobs in the last hour"
-      emptyText="A push uploads an Apple silicon VM to a registry. Start one from the page of a VM, or run:"
-      operation={listPushJobs}
-      input={{ params, query: { watch: true } }}
-      example={commandLine(pushVm, { params: { ...params, vm: 'demo' }, body })}
-      list={useLive(listPushJobs, shown)}
-      columns={columns}
-      filters={filters}
-      sort={byStart}
-    />
-  )
-}
+export const PushJobs = () => (
+  <TablePage
+    title="Push jobs"
+    emptyTitle="No push jobs in the last hour"
+    emptyText="A push uploads an Apple silicon VM to a registry. Start one from the page of a VM, or run:"
+    operation={listPushJobs}
+    input={{ query: { watch: true } }}
+    example={{ operation: pushVm, params: { vm: 'demo' }, body: { imageReference: 'ghcr.io/acme/demo:1' } }}
+    columns={columns}
+    filters={filters}
+    sort={byStart}
+  />
+)
 
 type Progress = PushJob['progress']
 

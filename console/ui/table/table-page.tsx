@@ -1,10 +1,12 @@
 // A page with one table: title, actions, search, filters, and placeholders for loading and empty lists.
 import { type ReactNode, useDeferredValue, useMemo, useRef } from 'react'
 import type { Operation } from '../../../src/api/operation.ts'
+import type { ListOperation } from '../../../src/client/client.ts'
 import { identityOf } from '../../../src/client/follow-list.ts'
+import { useLive } from '../../api/live.ts'
 import type { Snapshot } from '../../api/live-list.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import type { Input } from '../../teach/commands.ts'
+import { commandLine, type Input } from '../../teach/commands.ts'
 import { Button } from '../button.tsx'
 import { SearchField } from '../field.tsx'
 import { type MenuItem, runItem } from '../menu.tsx'
@@ -27,14 +29,18 @@ interface PageProps<T> {
   readonly beside?: ReactNode
   /** The operation for Show as command. */
   readonly operation: Operation
-  readonly input: Input
+  /** In addition to the namespace. */
+  readonly input?: Input
   /** The button at the top, and in the placeholder for an empty list. */
-  readonly create?: MenuItem
+  readonly create?: MenuItem | ((namespace: string) => MenuItem)
   /** The command shown in that placeholder. */
-  readonly example?: string
+  readonly example?:
+    | string
+    | { readonly operation: Operation; readonly params?: Input['params']; readonly body: object }
   /** Gets the rows that match the filters and the search. */
   readonly actions?: (rows: readonly T[]) => ReactNode
-  readonly list: Snapshot<T>
+  /** Defaults to the list of `operation` in the namespaces of the page. */
+  readonly list?: Snapshot<T>
   readonly columns: readonly Column<T>[]
   readonly keyOf?: (row: T) => string
   readonly sort?: readonly [column: number, isDown: boolean]
@@ -51,8 +57,17 @@ const none: readonly never[] = []
 
 export function TablePage<T extends object>(props: PageProps<T>) {
   const { title, text, searchHint = 'Search this list', count, emptyTitle, emptyText = '', beside } = props
-  const { operation, input, create, example, actions, list, columns, sort, above, bulk, children } = props
+  const { operation, input, example, actions, columns, sort, above, bulk, children } = props
   const { keyOf = identityOf as (row: T) => string, textOf, filters = none } = props
+  const { all, chosen: namespace, shown, main } = useNamespaces()
+  const live = useLive(operation as ListOperation, props.list ? none : shown) as Snapshot<T>
+  const { list = live } = props
+  const create = typeof props.create === 'function' ? props.create(main) : props.create
+  const inMain = { namespace: main, ...input?.params }
+  const command =
+    typeof example === 'object'
+      ? commandLine(example.operation, { params: { ...inMain, ...example.params }, body: example.body })
+      : example
   const { params, change } = useQuery()
   const typed = params.get('search') ?? ''
   // Typing stays responsive while 10,000 rows are searched.
@@ -69,7 +84,6 @@ export function TablePage<T extends object>(props: PageProps<T>) {
   )
   const clear = (): void =>
     change({ search: undefined, ...Object.fromEntries(filters.map(({ param }) => [param, undefined])) })
-  const { all, chosen: namespace } = useNamespaces()
   const shownBy = [...filters.map(({ param }) => [param, params.get(param) ?? '']), ['search', typed]]
   const scope = {
     shown: Object.fromEntries(shownBy) as Record<string, string>,
@@ -87,7 +101,7 @@ export function TablePage<T extends object>(props: PageProps<T>) {
       }
       actions={
         <>
-          <TeachPage operation={operation} input={{ ...input, ...scope }} />
+          <TeachPage operation={operation} input={{ ...input, params: inMain, ...scope }} />
           {actions?.(rows)}
           {createButton}
         </>
@@ -97,7 +111,7 @@ export function TablePage<T extends object>(props: PageProps<T>) {
       <ListError list={list} />
       {above}
       {isEmpty && emptyTitle !== undefined ? (
-        <Empty title={emptyTitle} text={emptyText} command={example}>
+        <Empty title={emptyTitle} text={emptyText} command={command}>
           {createButton}
         </Empty>
       ) : (
