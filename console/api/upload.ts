@@ -1,5 +1,6 @@
 // An upload in chunks that survives lost connections: it continues from the offset that the server has. The steps are
 // passed in, so it depends on neither the page nor the network.
+import { retry, retryPolicies } from '../../src/platform/retry.ts'
 
 interface UploadSteps<T> {
   /** Starts an upload, or finds the one started for the same file. Returns how many bytes the server has. */
@@ -10,7 +11,8 @@ interface UploadSteps<T> {
   readonly send: (from: number, to: number, signal: AbortSignal) => Promise<number>
   readonly finish: (signal: AbortSignal) => Promise<T>
   readonly isRetriable: (error: unknown) => boolean
-  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>
+  /** Tests only. */
+  readonly wait?: (milliseconds: number, signal: AbortSignal) => Promise<void>
   readonly nowMs: () => number
 }
 
@@ -23,45 +25,31 @@ export interface UploadProgress {
 }
 
 export const pieceBytes = 8 * 1_048_576
-const firstWaitMs = 500
-const longestWaitMs = 8_000
+const policy = { ...retryPolicies.background, firstDelayMs: 500, maxDelayMs: 8_000 }
 
-export async function upload<T>(
+export function upload<T>(
   size: number,
-  steps: UploadSteps<T>,
-  tell: (progress: UploadProgress) => void,
+  { begin, send, finish, isRetriable, wait, nowMs }: UploadSteps<T>,
+  onProgress: (progress: UploadProgress) => void,
   signal: AbortSignal,
 ): Promise<T> {
   let resumedAt: number | undefined
   let bytes = 0
-  let waitMs = firstWaitMs
-  let startedMs = steps.nowMs()
-  let startedAt = 0
-  const progress = (phase: UploadProgress['phase']): void => {
-    const seconds = (steps.nowMs() - startedMs) / 1_000
-    const bytesPerSecond = seconds > 0.5 && bytes > startedAt ? (bytes - startedAt) / seconds : undefined
-    tell({ phase, bytes, resumedAt: resumedAt ?? 0, bytesPerSecond })
-  }
-  for (;;) {
-    try {
-      bytes = await steps.begin(signal)
-      resumedAt ??= bytes
-      startedAt = bytes
-      startedMs = steps.nowMs()
-      progress('sending')
-      while (bytes < size) {
-        bytes = await steps.send(bytes, Math.min(size, bytes + pieceBytes), signal)
-        waitMs = firstWaitMs
-        progress('sending')
-      }
-      progress('finishing')
-      return await steps.finish(signal)
-    } catch (error) {
-      signal.throwIfAborted()
-      if (!steps.isRetriable(error)) throw error
-      progress('waiting')
-      await steps.wait(waitMs, signal)
-      waitMs = Math.min(longestWaitMs, waitMs * 2)
+  const report = (phase: UploadProgress['phase'], bytesPerSecond?: number): void =>
+    onProgress({ phase, bytes, resumedAt: resumedAt ?? 0, bytesPerSecond })
+  const attempt = async (progressed: () => void): Promise<T> => {
+    bytes = await begin(signal)
+    resumedAt ??= bytes
+    const [startedAt, startedMs] = [bytes, nowMs()]
+    report('sending')
+    while (bytes < size) {
+      bytes = await send(bytes, Math.min(size, bytes + pieceBytes), signal)
+      progressed()
+      const seconds = (nowMs() - startedMs) / 1_000
+      report('sending', seconds > 0.5 ? (bytes - startedAt) / seconds : undefined)
     }
+    report('finishing')
+    return finish(signal)
   }
+  return retry(attempt, { policy, signal, isRetriable, onWait: () => report('waiting'), ...(wait && { wait }) })
 }

@@ -5,7 +5,7 @@ import { ApiError } from '../../../src/api/errors.ts'
 import { abandonUpload, beginUpload, continueUpload, finishUpload } from '../../../src/api/images/uploads.ts'
 import { errorFromAnswer } from '../../../src/client/answer.ts'
 import { ConnectionError } from '../../../src/client/transport.ts'
-import { isTransient, wait } from '../../../src/platform/retry.ts'
+import { isTransient } from '../../../src/platform/retry.ts'
 import { timeLeft } from '../../../src/rules/durations.ts'
 import { sizeText } from '../../../src/rules/sizes.ts'
 import { handleUnauthorized } from '../../api/calls.ts'
@@ -18,6 +18,7 @@ import { architectures } from '../../ui/architectures.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { SelectField, TextField, useForm } from '../../ui/field.tsx'
+import type { MenuItem } from '../../ui/menu.tsx'
 import { ErrorNote } from '../../ui/page.tsx'
 import { rateText } from '../../ui/sizes.ts'
 import { Bar } from '../../ui/state.tsx'
@@ -38,7 +39,12 @@ interface Props {
 const nameOf = (kind: Props['kind'], file: File): string =>
   kind === 'iso' ? file.name : file.name.replace(/(\.(qcow2|img|raw|gz|zst|xz)){1,3}$/i, '')
 
-export function UploadDialog({ kind, namespace, onClose }: Props) {
+export const uploadItem = (kind: Props['kind'], namespace: string): MenuItem => ({
+  label: 'Upload',
+  dialog: (onClose) => <UploadDialog kind={kind} namespace={namespace} onClose={onClose} />,
+})
+
+function UploadDialog({ kind, namespace, onClose }: Props) {
   const [file, setFile] = useState<File>()
   const { values, change, field } = useForm({ name: '', type: 'amd64', firmware: '', description: '' })
   const { name, type, firmware, description } = values
@@ -237,7 +243,6 @@ function stepsFor(namespace: string, file: File, body: Begin, id: { current: str
     isRetriable: (failure: unknown) =>
       // A proxy may time out before the server has finished a long last step.
       isTransient(failure) || (failure instanceof ApiError && failure.reason === 'Timeout'),
-    wait,
     nowMs: () => performance.now(),
   }
 }
