@@ -73,7 +73,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
     imports:
       'console, console/api, console/teach, console/ui, console/ui/table, api, client, legacy, platform (images/upload.tsx), rules, rules/pools',
     packages:
-      '@novnc/novnc (vms/screen.tsx, vms/thumbnail.tsx), @xterm/addon-fit (vms/terminal.tsx), @xterm/xterm (vms/terminal.tsx), react, uplot (charts/plot.tsx), wouter',
+      '@novnc/novnc (vms/open-screen.ts, vms/screen.tsx, vms/thumbnail.tsx), @xterm/addon-fit (vms/terminal.tsx), @xterm/xterm (vms/terminal.tsx), react, uplot (charts/plot.tsx), wouter',
   },
   'console/teach': { imports: 'api, rules, rules/pools' },
   'console/ui': {

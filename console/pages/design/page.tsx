@@ -1,5 +1,5 @@
 // All design tokens and components on one page, to check them when the design changes.
-import { type ReactNode, useState } from 'react'
+import { useState } from 'react'
 import { Button } from '../../ui/button.tsx'
 import { Dialog, openDialog } from '../../ui/dialog.tsx'
 import { AreaField, CheckField, SearchField, SelectField, TextField } from '../../ui/field.tsx'
@@ -9,24 +9,13 @@ import { Card, Empty, Loading, Note, Page, Tags } from '../../ui/page.tsx'
 import { Bar, State, type Tone } from '../../ui/state.tsx'
 import '../../styles/design.css'
 
-const menuItems = ['Start', 'Stop', 'Save as image']
-
 const nodes = { '': 'Any node', 'mac-mini-1': 'mac-mini-1', 'mac-mini-2': 'mac-mini-2', 'mac-studio-1': 'mac-studio-1' }
 
 const images = ['sequoia-base', 'sequoia-xcode-16.2', 'sonoma-xcode-15.4', 'ventura-intel']
 
-const notes = {
-  plain: 'A note',
-  good: 'It will run on node mac-mini-1',
-  warn: 'No node fits 12 cores',
-  bad: 'Image tiny not found',
-}
-
 const tones = { good: 'Running', busy: 'Starting', warn: 'Pending', bad: 'Failed', idle: 'Stopped' }
 
-const kindNames = { plain: 'Plain', primary: 'Primary', danger: 'Danger', quiet: 'Quiet' }
-
-const kinds = [undefined, 'primary', 'danger', 'quiet'] as const
+const kinds = { Plain: undefined, Primary: 'primary', Danger: 'danger', Quiet: 'quiet' } as const
 
 /** The custom properties declared on :root. */
 const tokens = (): string[] => [
@@ -91,9 +80,9 @@ export function Design() {
         <Card title="Buttons">
           {([undefined, 'small'] as const).map((size) => (
             <div key={size ?? ''} className="line">
-              {kinds.map((kind) => (
-                <Button key={kind ?? ''} kind={kind} size={size}>
-                  {kindNames[kind ?? 'plain']}
+              {Object.entries(kinds).map(([name, kind]) => (
+                <Button key={name} kind={kind} size={size}>
+                  {name}
                 </Button>
               ))}
               <Button kind="primary" size={size} reason="VM demo is suspended; only a stopped VM can be started">
@@ -119,26 +108,23 @@ export function Design() {
           <Menus />
         </Card>
         <Card title="Notes">
-          {Object.entries(notes).map(([tone, text]) => (
-            <Note key={tone} tone={tone === 'plain' ? undefined : (tone as 'good' | 'warn' | 'bad')}>
-              {text}
-            </Note>
-          ))}
+          <Note>A note</Note>
+          <Note tone="good">It will run on node mac-mini-1</Note>
+          <Note tone="warn">No node fits 12 cores</Note>
+          <Note tone="bad">Image tiny not found</Note>
         </Card>
-        <Stack>
+        <div className="stack">
           <Empty
             title="No VMs yet"
             text="Deploy a VM here or from a terminal:"
             command="svc3 vm deploy demo --image tiny-arm64"
           />
           <Loading />
-        </Stack>
+        </div>
       </div>
     </Page>
   )
 }
-
-const Stack = ({ children }: { readonly children: ReactNode }) => <div className="stack">{children}</div>
 
 function Fields() {
   const [name, setName] = useState('')
@@ -163,10 +149,9 @@ function Fields() {
 
 function Menus() {
   const items = [
-    ...menuItems.map((label, index) => ({
-      label,
-      reason: index === 0 ? 'VM demo is suspended; only a stopped VM can be started' : undefined,
-    })),
+    { label: 'Start', reason: 'VM demo is suspended; only a stopped VM can be started' },
+    { label: 'Stop' },
+    { label: 'Save as image' },
     { label: 'Delete', isDanger: true },
   ]
   const open = (): void =>

@@ -1,11 +1,9 @@
 // The screen of a VM: VNC through the server.
 import '../../styles/screen.css'
-import RFB from '@novnc/novnc'
+import type RFB from '@novnc/novnc'
 import { useEffect, useRef, useState } from 'react'
 import { Link } from 'wouter'
 import { connectVm } from '../../../src/api/vms/vms.ts'
-import { socketUrl } from '../../api/urls.ts'
-import { pathOf } from '../../teach/requests.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copy } from '../../ui/copy.tsx'
 import { AreaField, CheckField, TextField } from '../../ui/field.tsx'
@@ -14,7 +12,7 @@ import { State } from '../../ui/state.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { type Named, vmPath } from '../paths.ts'
 import { keysymOf } from './model.ts'
-import { answeringSocket } from './screen-socket.ts'
+import { openScreen } from './open-screen.ts'
 
 type Phase = 'connecting' | 'connected' | 'ended'
 const tones = { connecting: 'busy', connected: 'good', ended: 'bad' } as const
@@ -34,14 +32,10 @@ export function Screen({ namespace, name }: Named) {
     const target = container.current
     if (!target) return
     setPhase('connecting')
-    const path = pathOf(connectVm, { params: { namespace, vm: name }, query: { port: 'vnc' } })
     const unmounted = new AbortController()
-    const show = async (): Promise<void> => {
-      const { socket, replay } = await answeringSocket(socketUrl(path), unmounted.signal)
-      if (unmounted.signal.aborted) return
-      const client = new RFB(target, socket)
+    const { signal } = unmounted
+    const onOpen = (client: RFB): void => {
       client.scaleViewport = isScaled
-      client.background = 'transparent'
       client.focusOnClick = true
       client.addEventListener('connect', () => {
         setPhase('connected')
@@ -50,9 +44,8 @@ export function Screen({ namespace, name }: Named) {
       client.addEventListener('disconnect', () => setPhase('ended'))
       client.addEventListener('clipboard', (event) => setClipboard(event.detail.text))
       rfb.current = client
-      replay()
     }
-    void show().catch(() => !unmounted.signal.aborted && setPhase('ended'))
+    openScreen(target, { namespace, name }, signal, onOpen).catch(() => signal.aborted || setPhase('ended'))
     return () => {
       rfb.current?.disconnect()
       rfb.current = undefined

@@ -1,13 +1,10 @@
 // A live preview of the screen of a VM that links to the full one. Disconnects while the tab is hidden.
 import '../../styles/screen.css'
-import RFB from '@novnc/novnc'
+import type RFB from '@novnc/novnc'
 import { useEffect, useRef, useState, useSyncExternalStore } from 'react'
 import { Link } from 'wouter'
-import { connectVm } from '../../../src/api/vms/vms.ts'
-import { socketUrl } from '../../api/urls.ts'
-import { pathOf } from '../../teach/requests.ts'
 import { type Named, vmPath } from '../paths.ts'
-import { answeringSocket } from './screen-socket.ts'
+import { openScreen } from './open-screen.ts'
 
 const onVisibility = (listener: () => void): (() => void) => {
   document.addEventListener('visibilitychange', listener)
@@ -24,31 +21,26 @@ export function Thumbnail({ namespace, name }: Named) {
   useEffect(() => {
     const target = container.current
     if (!target || !isVisible) return
-    const path = pathOf(connectVm, { params: { namespace, vm: name }, query: { port: 'vnc' } })
     const unmounted = new AbortController()
-    const show = async (): Promise<void> => {
-      const { socket, replay } = await answeringSocket(socketUrl(path), unmounted.signal)
-      if (unmounted.signal.aborted) return
-      const client = new RFB(target, socket, { shared: true })
+    const { signal } = unmounted
+    const onOpen = (client: RFB): void => {
       client.viewOnly = true
       client.scaleViewport = true
       client.qualityLevel = 2
       client.compressionLevel = 9
-      client.background = 'transparent'
       let isOver = false
       const lost = (): void => {
         isOver = true
         const timer = window.setTimeout(() => setAttempt(attempt + 1), againMs)
-        unmounted.signal.addEventListener('abort', () => clearTimeout(timer))
+        signal.addEventListener('abort', () => clearTimeout(timer))
       }
       client.addEventListener('disconnect', lost)
-      unmounted.signal.addEventListener('abort', () => {
+      signal.addEventListener('abort', () => {
         client.removeEventListener('disconnect', lost)
         if (!isOver) client.disconnect()
       })
-      replay()
     }
-    void show().catch(() => !unmounted.signal.aborted && setSilent(true))
+    openScreen(target, { namespace, name }, signal, onOpen).catch(() => signal.aborted || setSilent(true))
     return () => unmounted.abort()
   }, [namespace, name, attempt, isVisible])
   if (isSilent) return <p className="muted">The screen is not responding</p>
