@@ -392,7 +392,7 @@ describe('the deployment form', () => {
 describe('figures', () => {
   it('the capacity of a node shows the used share', () => {
     const { cores, memory } = capacityOf(node)
-    assert.deepEqual([cores.used, cores.whole, memory.text], [3, 8, ['4.8', '16']])
+    assert.deepEqual([cores.used, cores.whole, memory.text], [3, 8, '4.8 of 16 GiB used'])
   })
 
   it('the blocks of a node are sorted by cores and include VMs that the user cannot see', () => {

@@ -6,19 +6,22 @@ import { oneDecimal } from '../../ui/sizes.ts'
 interface Share {
   readonly used: number
   readonly whole: number
-  readonly text: readonly [used: string, whole: string]
+  /** For example `4.8 of 16 GiB used`. */
+  readonly text: string
 }
 
 const gibi = (text: string): number => Number.parseFloat(text) || 0
 
-export function capacityOf(node: Node): { readonly cores: Share; readonly memory: Share } {
-  const cores = node.allocatableCpu - node.availableCpu
-  const [whole, free] = [gibi(node.allocatableMemory), gibi(node.availableMemory)]
-  return {
-    cores: { used: cores, whole: node.allocatableCpu, text: [String(cores), String(node.allocatableCpu)] },
-    memory: { used: whole - free, whole, text: [oneDecimal(whole - free), oneDecimal(whole)] },
-  }
-}
+const shareOf = (whole: number, free: number, unit: string): Share => ({
+  used: whole - free,
+  whole,
+  text: `${oneDecimal(whole - free)} of ${oneDecimal(whole)}${unit} used`,
+})
+
+export const capacityOf = (node: Node): { readonly cores: Share; readonly memory: Share } => ({
+  cores: shareOf(node.allocatableCpu, node.availableCpu, ''),
+  memory: shareOf(gibi(node.allocatableMemory), gibi(node.availableMemory), ' GiB'),
+})
 
 /**
  * The command that a new host runs. The join string holds the addresses of the servers, their key and a secret. It is

@@ -6,7 +6,6 @@ import { Bar, State, type Tone } from '../../ui/state.tsx'
 import { capacityOf } from './model.ts'
 
 const titles = { cores: 'Cores', memory: 'Memory' }
-const units = { cores: '', memory: ' GiB' }
 
 const stateOf = ({ phase, cordoned }: Node): readonly [tone: Tone, word: string] => {
   if (phase !== 'READY') return ['bad', 'Not ready']
@@ -28,11 +27,10 @@ interface MeterProps {
 
 export function Meter({ node, kind, children }: MeterProps) {
   const { used, whole, text } = capacityOf(node)[kind]
-  const usage = `${text[0]} of ${text[1]}${units[kind]} used`
   return (
     <div className="measure">
-      {children(usage)}
-      <Bar role="meter" label={`${node.name}: ${titles[kind]}`} value={used} of={whole} text={usage} />
+      {children(text)}
+      <Bar role="meter" label={`${node.name}: ${titles[kind]}`} value={used} of={whole} text={text} />
     </div>
   )
 }
