@@ -66,7 +66,8 @@ export const rooms: Readonly<Record<string, Imports>> = {
     packages: '@novnc/novnc (novnc.d.ts), react, react-dom (main.tsx), wouter',
   },
   'console/api': {
-    imports: 'console (page-transport.ts, session.ts, watch-socket.ts), api, client, platform (live.ts, upload.ts), rules',
+    imports:
+      'console (page-transport.ts, session.ts, watch-socket.ts), api, client, platform (live.ts, upload.ts), rules',
     packages: 'react',
   },
   'console/pages': {

@@ -188,7 +188,7 @@ async function openAll(page: Page, place: string, title: string): Promise<void> 
 
 describe('the console by keyboard', () => {
   it('the console by keyboard has visible stops on every page, and dialogs that restore the focus', {
-    timeout: 900_000,
+    timeout: 590_000,
   }, async (t) => {
     await using shown = await openConsole(browser, server, server.token)
     const { page } = shown

@@ -121,7 +121,7 @@ async function holdSessionLook(page: Page): Promise<() => Promise<void>> {
 }
 
 describe('the console', () => {
-  it('the console passes axe on every page, light, dark and on a phone', { timeout: 900_000 }, async () => {
+  it('the console passes axe on every page, light, dark and on a phone', { timeout: 590_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page, complaints } = opened
     await page.route('**/api/v1/charts?*', (route) => route.fulfill({ json: chartsOfADay() }))
