@@ -90,7 +90,7 @@ export class ImageStore {
     this.#parts = parts
   }
 
-  shown(entry: Entry<ImageRecord>, caller: Caller): Image {
+  view(entry: Entry<ImageRecord>, caller: Caller): Image {
     const { noun, uses } = this.#parts
     return imageView(entry, { noun, vms: uses.of(entry.value.name), caller })
   }
@@ -99,7 +99,7 @@ export class ImageStore {
   listed(caller: Caller, rolesRev: () => string): Listing<Image> {
     const { collection, uses } = this.#parts
     return {
-      ...listing(collection, '', (entry) => this.shown(entry, caller)),
+      ...listing(collection, '', (entry) => this.view(entry, caller)),
       isDerived: true,
       // A caller with a new role sees more of images that have not changed.
       ...(caller.roleIn(undefined) !== 'admin' && { visibleRev: rolesRev }),
@@ -130,7 +130,7 @@ export class ImageStore {
   async create(record: NewImage, { namespace, caller, now, requestKey }: RequestContext): Promise<CreatedImage> {
     const { collection, server } = this.#parts
     const at = timestamp(now)
-    const whole: ImageRecord = {
+    const complete: ImageRecord = {
       ...record,
       owner: caller.name,
       createdAt: at,
@@ -140,7 +140,7 @@ export class ImageStore {
       ...(record.sourceType === 'userUpload' && server !== undefined && { server }),
     }
     try {
-      return { entry: await collection.create('', record.name, whole), isRepeated: false }
+      return { entry: await collection.create('', record.name, complete), isRepeated: false }
     } catch (error) {
       const found = collection.get('', record.name)
       if (!isFault(error, 'AlreadyExists') || !found) throw error
@@ -220,9 +220,9 @@ export class ImageStore {
     const versions = versionsOf(record)
     const found = versions.find((each) => each.version === version)
     if (found && isKept(found)) return found
-    const kept = versions.filter(isKept).map((each) => each.version)
+    const available = versions.filter(isKept).map((each) => each.version)
     const hint =
-      kept.length > 0 ? `Choose one of ${kept.join(', ')}` : 'It has no earlier version whose content is kept'
+      available.length > 0 ? `Choose one of ${available.join(', ')}` : 'It has no earlier version whose content is kept'
     if (version === (record.version ?? 1)) throw this.#conflict(name, `is at version ${version} now`, hint)
     throw this.#conflict(
       name,

@@ -77,14 +77,14 @@ export async function makeImage(
     },
     context,
   )
-  if (isRepeated) return new Answer(201, store.shown(entry, context.caller), true)
+  if (isRepeated) return new Answer(201, store.view(entry, context.caller), true)
   try {
     failpoint('upload.recorded')
     using _ = services.uploads.hold()
     const signal = left ? AbortSignal.any([ending, left]) : ending
     const stored = (): void => failpoint('upload.stored')
     const intake = { store, entry, firmware: firmware as Firmware | undefined, signal, take, stored }
-    return store.shown(await takeIn(services, intake), context.caller)
+    return store.view(await takeIn(services, intake), context.caller)
   } catch (error) {
     await store.forget(entry)
     throw left?.aborted ? endedEarly() : intakeError(error, noun, ending)

@@ -40,10 +40,10 @@ export async function joinOnce(
     if (!isFault(error, 'AlreadyExists')) throw error
     entry = used.get('', id)
   }
-  const isOurs = entry?.value.publicKey === publicKey
-  const isThere = nodes.get('', name)?.value.publicKey === publicKey
+  const isSameKey = entry?.value.publicKey === publicKey
+  const hasJoined = nodes.get('', name)?.value.publicKey === publicKey
   // A removed node does not come back with the same token.
-  if (!entry || !isOurs || (entry.value.isDone && !isThere)) throw badJoinToken('was already used')
+  if (!entry || !isSameKey || (entry.value.isDone && !hasJoined)) throw badJoinToken('was already used')
   const taken = entry
   return async () => {
     if (!taken.value.isDone) await used.update(taken, { ...taken.value, isDone: true }).catch(ignoreLost)

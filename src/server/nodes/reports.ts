@@ -34,10 +34,10 @@ function withObserved(record: VmRecord, report: VmReport, now: Date): VmRecord {
   // A disk that could not grow must not grow with the next generation.
   const { diskGb: wantedGb, ...desired } = record.desired
   const couldNotGrow = isDone && problem !== undefined && (wantedGb ?? 0) > (knownDiskGb ?? 0)
-  const kept = couldNotGrow ? { ...record, desired } : record
+  const adjusted = couldNotGrow ? { ...record, desired } : record
   const others = record.conditions.filter(({ type }) => type !== 'NodeReady')
   const next = {
-    ...kept,
+    ...adjusted,
     observed,
     ...(record.times && { times: withTimes(record.times, observed, report, now.getTime()) }),
     conditions: withGuest(others, report, now),

@@ -106,11 +106,11 @@ export function parseFolderIndex(
     const [first] = shape.Errors(value)
     return refuse(`is invalid: ${first?.instancePath || 'it'} ${first?.message ?? ''}`)
   }
-  const seen = new Set<string>()
+  const names = new Set<string>()
   for (const { kind, name: item, file } of value.items) {
     if (!isImageName(item)) refuse(`has an invalid ${kind} name: "${item}"`)
-    if (seen.has(`${kind} ${item}`)) refuse(`lists ${kind} ${item} twice`)
-    seen.add(`${kind} ${item}`)
+    if (names.has(`${kind} ${item}`)) refuse(`lists ${kind} ${item} twice`)
+    names.add(`${kind} ${item}`)
     const target = URL.canParse(file, url.href) ? new URL(file, url) : undefined
     if (target?.origin !== url.origin || !target.pathname.startsWith(url.pathname) || target.username !== '')
       refuse(`lists ${kind} ${item} outside its folder`)

@@ -86,7 +86,7 @@ export async function beginPull(
   if (!isImageName(name)) throw nameless(name)
   const context = { namespace, caller, now, requestKey }
   const { entry, isRepeated } = await store.create({ ...found, name, description }, context)
-  return new Answer(202, store.shown(entry, caller), isRepeated)
+  return new Answer(202, store.view(entry, caller), isRepeated)
 }
 
 async function remotePullOf({ remotes, ending }: OfferServices, kind: RemoteKind, wanted: string): Promise<NewImage> {
@@ -210,9 +210,12 @@ export function createPulls(services: PullServices): ImagePulls {
     },
 
     async clean(wanted) {
-      const kept = new Set(wanted.map(({ kind, entry }) => path.basename(fileOf(partialFolder, kind, entry.value))))
+      const wantedFiles = new Set(
+        wanted.map(({ kind, entry }) => path.basename(fileOf(partialFolder, kind, entry.value))),
+      )
       for (const name of await fs.readdir(partialFolder))
-        if (name.startsWith(prefix) && !kept.has(name)) await fs.rm(path.join(partialFolder, name), { force: true })
+        if (name.startsWith(prefix) && !wantedFiles.has(name))
+          await fs.rm(path.join(partialFolder, name), { force: true })
     },
   }
 }

@@ -1,5 +1,4 @@
 // The configured remotes from which images and ISOs are pulled, behind one interface.
-
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import tls from 'node:tls'

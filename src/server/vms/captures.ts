@@ -25,7 +25,7 @@ import { type CreatedImage, type ImageStore, protectedImage, type RequestContext
 import { assertMay } from './refusals.ts'
 
 const gib = 2 ** 30
-const nothingYet = { percent: 0, bytes: 0 }
+const noProgress = { percent: 0, bytes: 0 }
 
 export interface CaptureServices {
   readonly collections: Collections
@@ -58,7 +58,7 @@ export async function requestSave(
       ...(from?.os && { os: from.os }),
       sizeBytes: (observed.diskGb ?? desired.diskGb ?? 0) * gib,
       state: 'Updating',
-      progress: nothingYet,
+      progress: noProgress,
       source: name,
       sourceType: 'vm',
       parent: parentOfSaved(vm.value, from),
@@ -96,7 +96,7 @@ export async function requestCommit(
   const { shape } = vm.value
   const isAgain = isRepeated(vm.value, requestKey)
   if (!isAgain) assertMay('commit', vm.value)
-  if (vm.value.imageReference !== undefined) throw notOurs(vm.value)
+  if (vm.value.imageReference !== undefined) throw notOfCluster(vm.value)
   const known = images.existing(shape.image)
   const isDone = isAgain && known.value.capture === undefined
   if (isDone) return { entry: known, isRepeated: true }
@@ -124,7 +124,7 @@ export async function requestCommit(
   }
 }
 
-const notOurs = ({ name, namespace, shape }: VmRecord): ApiError =>
+const notOfCluster = ({ name, namespace, shape }: VmRecord): ApiError =>
   new ApiError('Invalid', `VM ${name} was deployed from ${shape.image}, which is not an image of this cluster`, {
     kind: 'vms',
     name,
@@ -161,7 +161,7 @@ async function lock(
     if (held && requestKey !== undefined && held.requestKey === requestKey) return record
     if (!mayCommitTo(caller, { isProtected: isProtected(record) })) throw protectedImage(image, 'commit to it')
     if (held || !isReady(record)) throw beingWritten(record, caller, vm.value.namespace)
-    return { ...withoutCapture(record), state: 'Updating', progress: nothingYet, capture }
+    return { ...withoutCapture(record), state: 'Updating', progress: noProgress, capture }
   })
   return { entry, capture: entry.value.capture ?? capture }
 }

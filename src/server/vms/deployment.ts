@@ -71,7 +71,7 @@ async function createAsSeen(
     try {
       if (request.isRefusedOverQuota) {
         // A repeated request has its VM already, which must not count against the quota a second time.
-        if (services.collections.vms.get(namespace, name)) throw taken(name)
+        if (services.collections.vms.get(namespace, name)) throw nameTaken(name)
         await takeQuota(services.collections, planned)
       }
       const entry = await write(services, planned, { secret, image })
@@ -94,7 +94,7 @@ async function createAsSeen(
 const isRefusal = (error: unknown): boolean =>
   error instanceof ApiError || isFault(error, 'AlreadyExists') || isFault(error, 'Conflict')
 
-const taken = (name: string): StoreError => new StoreError('AlreadyExists', `VM ${name} exists`)
+const nameTaken = (name: string): StoreError => new StoreError('AlreadyExists', `VM ${name} exists`)
 
 /** Refuses a VM that would wait forever, because no node could hold it even when empty. */
 export function assertPossible(
@@ -125,8 +125,8 @@ async function write(
     return await createInside(services, namespace, collections.vms, name, record, image && [image])
   } catch (error) {
     // If the store did not respond, the VM may exist and need its secret.
-    const kept = secret && isRefusal(error) ? collections.vmSecrets.get('', uid) : undefined
-    if (kept) await collections.vmSecrets.delete(kept).catch(ignoreLost)
+    const secretRecord = secret && isRefusal(error) ? collections.vmSecrets.get('', uid) : undefined
+    if (secretRecord) await collections.vmSecrets.delete(secretRecord).catch(ignoreLost)
     throw image && isFault(error, 'Conflict') ? new ImageMoved(image, error) : error
   }
 }

@@ -8,7 +8,7 @@ import { isGuestUser, isRunnerFolder } from '../../rules/runners/start-script.ts
 import type { RunnerPoolRecord } from '../../store/records/runner-records.ts'
 
 /** VMs of the pool are named after it, with a suffix. */
-const longestName = 40
+const maxNameLength = 40
 const labelForm = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 
 type RunnerCredential =
@@ -40,9 +40,9 @@ export function credentialOf(
 
 export const newPoolProblems = ({ name, scaleSet = name, group, ...settings }: RunnerPoolInput): Cause[] => [
   ...invalidIf(
-    !isVmConfigName(name) || name.length > longestName || !/^[a-z]/.test(name),
+    !isVmConfigName(name) || name.length > maxNameLength || !/^[a-z]/.test(name),
     'name',
-    `"${name.slice(0, 100)}" is not a valid name: use at most ${longestName} lowercase letters, digits and dashes, beginning with a letter`,
+    `"${name.slice(0, 100)}" is not a valid name: use at most ${maxNameLength} lowercase letters, digits and dashes, beginning with a letter`,
   ),
   ...settingProblems(settings),
   ...invalidIf(!labelForm.test(scaleSet), 'scaleSet', 'scaleSet has characters that no label has'),

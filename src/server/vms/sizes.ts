@@ -4,7 +4,7 @@ import type { Vm } from '../../api/vms/vms.ts'
 import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'
 
 const kind = 'vms'
-const largestGb = 65_536
+const maxGb = 65_536
 
 export interface ResizeInput {
   readonly size: number
@@ -21,7 +21,7 @@ export function checkSize(vm: VmRecord, { size, user, password }: ResizeInput, n
   const problems: readonly (readonly [field: string, isWrong: boolean, message: string])[] = [
     ['size', !Number.isInteger(size), `size must be a whole number of GiB, not ${size}`],
     ['size', size < 1, `size must be at least 1 GiB`],
-    ['size', size > largestGb, `size must be at most ${largestGb} GiB`],
+    ['size', size > maxGb, `size must be at most ${maxGb} GiB`],
     [
       'size',
       nowGb !== undefined && size <= nowGb && !isForGuest,

@@ -26,7 +26,7 @@ interface NamespaceServices {
 export function namespaces(services: NamespaceServices): HandlersOf<typeof api> {
   const { collections, roles } = services
   const aliases = services.settings.compat.namespaceAliases
-  const shown = ({ value, rev }: Entry<NamespaceRecord>): Namespace => {
+  const namespaceView = ({ value, rev }: Entry<NamespaceRecord>): Namespace => {
     const { customPods, createdAt } = value
     return { name: createdAs(value, services), customPods, createdAt, resourceVersion: rev }
   }
@@ -39,16 +39,16 @@ export function namespaces(services: NamespaceServices): HandlersOf<typeof api> 
   return {
     listNamespaces: ({ principal }) =>
       roles.roleOf(principal, undefined) === 'admin'
-        ? listing(collections.namespaces, '', shown)
+        ? listing(collections.namespaces, '', namespaceView)
         : listing(
             collections.namespaces,
             '',
-            shown,
+            namespaceView,
             ({ name }) => mayCall(roles.roleOf(principal, realNamespace(name, aliases)), 'dev'),
             roles.rev,
           ),
 
-    getNamespace: ({ params }) => shown(existing(params.namespace)),
+    getNamespace: ({ params }) => namespaceView(existing(params.namespace)),
 
     async createNamespace({ body, now, requestKey }) {
       const name = realNamespace(body.name, aliases)
@@ -62,11 +62,11 @@ export function namespaces(services: NamespaceServices): HandlersOf<typeof api> 
         ...(requestKey !== undefined && { requestKey }),
       }
       try {
-        return shown(await collections.namespaces.create('', name, record))
+        return namespaceView(await collections.namespaces.create('', name, record))
       } catch (error) {
         const found = collections.namespaces.get('', name)
         if (!isFault(error, 'AlreadyExists') || !found) throw error
-        if (requestKey !== undefined && found.value.requestKey === requestKey) return shown(found)
+        if (requestKey !== undefined && found.value.requestKey === requestKey) return namespaceView(found)
         throw alreadyExists(kind, name)
       }
     },

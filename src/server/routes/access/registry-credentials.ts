@@ -41,7 +41,7 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
   }
 
   /** Refuses a record that was altered outside the service, which would otherwise look valid. */
-  const shown = (entry: Entry<RegistryCredentialRecord>): RegistryCredential => {
+  const checkedView = (entry: Entry<RegistryCredentialRecord>): RegistryCredential => {
     try {
       secrets.open(entry.key, entry.value)
     } catch (error) {
@@ -52,7 +52,7 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
   }
 
   return {
-    listRegistryCredentials: ({ params }) => listing(credentials, params.namespace, shown),
+    listRegistryCredentials: ({ params }) => listing(credentials, params.namespace, checkedView),
 
     async addRegistryCredential({ params, body, principal, now, requestKey }) {
       const { namespace } = params
@@ -86,7 +86,7 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
           ),
         ),
       )
-      const answer = isRepeated ? shown(entry) : viewOf(entry)
+      const answer = isRepeated ? checkedView(entry) : viewOf(entry)
       return isReplacement ? new Answer(200, answer) : answer
     },
 

@@ -45,7 +45,7 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
     const entry = await writeInside(services, namespace, (space) =>
       bindings.change(bindings.key(namespace, role), next, [space]),
     )
-    return new Answer(200, shown(entry?.value ?? empty), isSame)
+    return new Answer(200, subjectsView(entry?.value ?? empty), isSame)
   }
 
   /** Parses the subjects of a request. `mustExist`: refuses service accounts that do not exist. */
@@ -72,7 +72,7 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
   }
 
   /** Omits deleted accounts. An account that was created again has another uid. */
-  const shown = ({ users, serviceAccounts }: RoleBindingRecord): { items: Subject[] } => ({
+  const subjectsView = ({ users, serviceAccounts }: RoleBindingRecord): { items: Subject[] } => ({
     items: [
       ...users.map((name) => ({ kind: 'User' as const, name })),
       ...serviceAccounts
@@ -86,7 +86,7 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
       ...listing(bindings, namespace, ({ key, value, rev }) => ({
         name: devRole,
         namespace: bindings.scopeOf(key),
-        subjects: shown(value).items,
+        subjects: subjectsView(value).items,
         resourceVersion: rev,
       })),
       isDerived: true,
@@ -95,7 +95,7 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
         collections.serviceAccounts.view.subscribe(() => notify([bindings.key(namespace, devRole)])),
     }),
 
-    listSubjects: ({ params }) => shown(bindings.get(params.namespace, checkRole(params.role))?.value ?? empty),
+    listSubjects: ({ params }) => subjectsView(bindings.get(params.namespace, checkRole(params.role))?.value ?? empty),
 
     async addSubjects({ params, body }) {
       const role = checkRole(params.role)

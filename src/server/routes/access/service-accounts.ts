@@ -15,7 +15,7 @@ import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
 const kind = 'serviceaccounts'
-const longestSeconds = 100 * serviceAccountTokenSeconds
+const maxSeconds = 100 * serviceAccountTokenSeconds
 
 interface ServiceAccountServices {
   readonly collections: Collections
@@ -25,14 +25,14 @@ interface ServiceAccountServices {
 export function serviceAccounts(services: ServiceAccountServices): HandlersOf<typeof api> {
   const { collections, tokens } = services
   const accounts = collections.serviceAccounts
-  const shown = ({ value, rev }: Entry<ServiceAccountRecord>): ServiceAccount => {
+  const accountView = ({ value, rev }: Entry<ServiceAccountRecord>): ServiceAccount => {
     const { name, namespace, uid, createdAt } = value
     return { name, namespace, uid, createdAt, resourceVersion: rev }
   }
   const existing = existingIn(accounts, kind)
 
   return {
-    listServiceAccounts: ({ params }) => listing(accounts, params.namespace, shown),
+    listServiceAccounts: ({ params }) => listing(accounts, params.namespace, accountView),
 
     async createServiceAccount({ params: { namespace, serviceaccount: name }, now, requestKey }) {
       if (!isServiceAccountName(name)) throw badName(name)
@@ -43,9 +43,9 @@ export function serviceAccounts(services: ServiceAccountServices): HandlersOf<ty
         createdAt: timestamp(now),
         ...(requestKey !== undefined && { requestKey }),
       }
-      const taken = () =>
+      const nameTaken = () =>
         alreadyExists(kind, name, { namespace, hint: 'Use it, or delete it first to revoke its tokens' })
-      return shown(await createOnce(services, namespace, accounts, record, taken))
+      return accountView(await createOnce(services, namespace, accounts, record, nameTaken))
     },
 
     async deleteServiceAccount({ params: { namespace, serviceaccount: name } }) {
@@ -68,8 +68,8 @@ export function serviceAccounts(services: ServiceAccountServices): HandlersOf<ty
 function checkedSeconds(duration: string | undefined): number {
   if (duration === undefined) return serviceAccountTokenSeconds
   const seconds = parseDuration(duration)
-  if (seconds !== undefined && seconds >= 60 && seconds <= longestSeconds) return seconds
-  const message = `Invalid duration "${duration}": use 1m to ${longestSeconds / 86_400}d`
+  if (seconds !== undefined && seconds >= 60 && seconds <= maxSeconds) return seconds
+  const message = `Invalid duration "${duration}": use 1m to ${maxSeconds / 86_400}d`
   throw invalid(kind, [invalidField('duration', message)], 'Use for example 8760h0m0s or 30d, or set noExpiration')
 }
 

@@ -109,9 +109,9 @@ export function imageCache({ collections }: { readonly collections: Collections 
 
   return {
     listCachedImages({ params: { namespace } }) {
-      const there = nodesOf(namespace)
+      const inNamespace = nodesOf(namespace)
       const known: Cacheable[] = images.view.range().map(({ value }) => value)
-      const all = [...known, ...pulledOn(there)].map((image) => cachedImage(image, there))
+      const all = [...known, ...pulledOn(inNamespace)].map((image) => cachedImage(image, inNamespace))
       return { items: all.filter((image) => image.nodes.length > 0) }
     },
 

@@ -23,7 +23,7 @@ export function images(services: KindServices & UploadServices & { readonly role
   return {
     listImages: ({ principal }) => store.listed(by(principal), services.roles.rev),
 
-    getImage: ({ params: { image }, principal }) => store.shown(store.existing(image), by(principal)),
+    getImage: ({ params: { image }, principal }) => store.view(store.existing(image), by(principal)),
 
     async generateImage({
       params: { namespace },
@@ -44,13 +44,13 @@ export function images(services: KindServices & UploadServices & { readonly role
         { name, description: description ?? '', architecture, ...(os && { os }), ...empty, ...source },
         { namespace, caller: by(principal), now, requestKey },
       )
-      return new Answer(202, store.shown(entry, by(principal)), isRepeated)
+      return new Answer(202, store.view(entry, by(principal)), isRepeated)
     },
 
     async addDemoImage({ params: { namespace }, body: { type, image = 'tiny' }, principal, now, requestKey }) {
       const record = demoImage(image, type)
       const found = services.collections.images.get('', record.name)
-      if (found && found.value.recipe === record.recipe) return new Answer(200, store.shown(found, by(principal)), true)
+      if (found && found.value.recipe === record.recipe) return new Answer(200, store.view(found, by(principal)), true)
       // Nodes with macOS cannot build it, because it consists of Debian packages.
       const nodes = services.collections.nodes.view.range().map(({ value }) => value.report)
       if (!nodes.some((report) => report?.architecture === type && report.driver !== 'apple'))
@@ -61,24 +61,24 @@ export function images(services: KindServices & UploadServices & { readonly role
         now,
         requestKey,
       })
-      return new Answer(201, store.shown(entry, by(principal)), isRepeated)
+      return new Answer(201, store.view(entry, by(principal)), isRepeated)
     },
 
     async copyImage({ params: { namespace, image }, body, principal, now, requestKey }) {
       const to = { name: newName(body), description: body.description }
       const caller = by(principal)
       const { entry, isRepeated } = await store.copy(image, to, { namespace, caller, now, requestKey })
-      return new Answer(202, store.shown(entry, by(principal)), isRepeated)
+      return new Answer(202, store.view(entry, by(principal)), isRepeated)
     },
 
     describeImage: async ({ params: { image }, body: { description }, principal, now }) =>
-      store.shown(await store.describe(image, description, now), by(principal)),
+      store.view(await store.describe(image, description, now), by(principal)),
 
     protectImage: async ({ params: { image }, body: { protected: isOn }, principal, now }) =>
-      store.shown(await store.protect(image, isOn, now), by(principal)),
+      store.view(await store.protect(image, isOn, now), by(principal)),
 
     restoreImage: async ({ params: { image }, body: { version }, principal, now }) =>
-      store.shown(await store.restore(image, version, by(principal), now), by(principal)),
+      store.view(await store.restore(image, version, by(principal), now), by(principal)),
 
     deleteImage: ({ params: { image }, principal }) => store.remove(image, by(principal)),
 

@@ -17,17 +17,17 @@ export function isos(services: KindServices & UploadServices & { readonly roles:
   return {
     listIsos: ({ principal }) => store.listed(by(principal), services.roles.rev),
 
-    getIso: ({ params: { iso }, principal }) => store.shown(store.existing(iso), by(principal)),
+    getIso: ({ params: { iso }, principal }) => store.view(store.existing(iso), by(principal)),
 
     async copyIso({ params: { namespace, iso }, body, principal, now, requestKey }) {
       const to = { name: newName(body), description: body.description }
       const caller = by(principal)
       const { entry, isRepeated } = await store.copy(iso, to, { namespace, caller, now, requestKey })
-      return new Answer(202, store.shown(entry, caller), isRepeated)
+      return new Answer(202, store.view(entry, caller), isRepeated)
     },
 
     describeIso: async ({ params: { iso }, body: { description }, principal, now }) =>
-      store.shown(await store.describe(iso, description, now), by(principal)),
+      store.view(await store.describe(iso, description, now), by(principal)),
 
     deleteIso: ({ params: { iso }, principal }) => store.remove(iso, by(principal)),
 

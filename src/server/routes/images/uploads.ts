@@ -39,7 +39,7 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
     throw notFound(noun, id, { hint: 'Start a new upload' })
   }
 
-  const shown = async ({ id, kind, name, size, updatedAt }: PartialUpload): Promise<api.Upload> => ({
+  const uploadView = async ({ id, kind, name, size, updatedAt }: PartialUpload): Promise<api.Upload> => ({
     id,
     kind,
     name,
@@ -55,7 +55,7 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
     const requestKey = `upload ${id}`
     const before = upload.isDone ? store.existing(name) : undefined
     if (before?.value.requestKey === requestKey && isReady(before.value))
-      return new Answer(201, store.shown(before, caller), true)
+      return new Answer(201, store.view(before, caller), true)
     await checkReceived(upload, sha256)
     failpoint('upload.received')
     const made = await makeImage(services, kind, {
@@ -106,11 +106,11 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
       const found = await partialUploads.find(id, caller)
       const isNew = !found || found.isDone
       if (isNew) await partialUploads.begin({ ...body, id, caller, namespace }).catch(noRoom)
-      return new Answer(isNew ? 201 : 200, await shown(await existing(id, namespace, principal)), true)
+      return new Answer(isNew ? 201 : 200, await uploadView(await existing(id, namespace, principal)), true)
     },
 
     getUpload: async ({ params: { upload, namespace }, principal }) =>
-      shown(await existing(upload, namespace, principal)),
+      uploadView(await existing(upload, namespace, principal)),
 
     async continueUpload({ params: { upload: id, namespace }, query: { offset = 0 }, upload: body, principal }) {
       const upload = await existing(id, namespace, principal)
@@ -124,7 +124,7 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
             }),
       )
       if (reached === 'elsewhere') throw conflict(noun, id, `cannot continue at offset ${offset}`, readOffset)
-      return new Answer(200, await shown(await existing(id, namespace, principal)), true)
+      return new Answer(200, await uploadView(await existing(id, namespace, principal)), true)
     },
 
     async finishUpload({ params: { upload: id, namespace }, body: { sha256 }, principal, now }) {

@@ -70,15 +70,15 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       preconditions,
     )
     if (!changed) throw missing(namespace, name)
-    return shown(changed)
+    return view(changed)
   }
 
-  const shown = (entry: Entry<NodeRecord>): Node => nodeView(collections, entry)
+  const view = (entry: Entry<NodeRecord>): Node => nodeView(collections, entry)
   const keysOf = (names: Iterable<string>): string[] => [...names].map((name) => collections.nodes.key('', name))
 
   return {
     listNodes: ({ params }) => ({
-      ...listing(collections.nodes, '', shown, ({ namespace }) => namespace === params.namespace),
+      ...listing(collections.nodes, '', view, ({ namespace }) => namespace === params.namespace),
       isCutByPath: true,
       isDerived: true,
       extraChanges: (changed) => collections.nodeVms.subscribe((nodes) => changed(keysOf(nodes))),
@@ -113,7 +113,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       const found = collections.nodes.get('', params.name)
       const isKnown = call.requestKey !== undefined && found?.value.request?.key === call.requestKey
       // A repeated request, whose response was lost in a crash.
-      if (found && isKnown && !isSame && found.value.namespace === namespace) return shown(found)
+      if (found && isKnown && !isSame && found.value.namespace === namespace) return view(found)
       return writeInside(services, namespace, (space) =>
         isSame
           ? change(params, call, (record) => record)
@@ -133,7 +133,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       await seeAllVms(services)
       for (const entry of [...collections.nodeVms.on(params.name)])
         if (isOnNode(entry.value)) await removeVm(collections, entry, undefined)
-      return shown(existing(params.namespace, params.name))
+      return view(existing(params.namespace, params.name))
     },
 
     async deleteNode({ params: { namespace, name } }) {

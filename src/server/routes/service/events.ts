@@ -21,15 +21,15 @@ export function events({ collections, roles }: EventServices): HandlersOf<typeof
         before: keyAt(collections, namespace, 'until', query?.until),
       }
       // Included because users list the events of several namespaces together.
-      const shown = ({ key, value: { requestKey: _, ...event }, rev }: Entry<EventRecord>) => ({
+      const eventView = ({ key, value: { requestKey: _, ...event }, rev }: Entry<EventRecord>) => ({
         namespace: collections.events.scopeOf(key),
         ...event,
         resourceVersion: rev,
       })
       const all =
         roles.roleOf(principal, namespace) === 'admin'
-          ? listing(collections.events, namespace, shown)
-          : listing(collections.events, namespace, shown, ({ audience }) => audience === 'dev')
+          ? listing(collections.events, namespace, eventView)
+          : listing(collections.events, namespace, eventView, ({ audience }) => audience === 'dev')
       return between.after === undefined && between.before === undefined ? all : { ...all, between }
     },
   }

@@ -47,8 +47,8 @@ export function metadata({ collections, roles, settings }: MetadataServices): Ha
       if (causes.length > 0) throw invalid(kind, causes, 'Correct the fields in details.causes')
       const collection = metadataCollection(collections, known)
       const changed = await collection.change(collection.key(scopeOf(known, namespace), name), (record) => {
-        const isHere = record && (belongs[known]?.(record, name, namespace) ?? true)
-        if (!isHere) throw notFound(kind, name, { namespace })
+        const isInNamespace = record && (belongs[known]?.(record, name, namespace) ?? true)
+        if (!isInNamespace) throw notFound(kind, name, { namespace })
         const annotations = body.annotations ?? record.meta?.annotations ?? {}
         const labels = body.labels ?? labelsOf(known, record)
         const own = known === 'vms' ? ownLabelProblems(labels, record.labels) : []

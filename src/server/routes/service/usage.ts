@@ -51,7 +51,7 @@ export function usage({ collections, roles, clock }: UsageServices): HandlersOf<
       if (day < from || day < first || day > to) return
       const key = `${day} ${owner}`
       const sum = sumOf(totals.get(key)?.sum ?? noUsage, more)
-      totals.set(key, { ...shown(sum), day, namespace, owner, sum })
+      totals.set(key, { ...totalsView(sum), day, namespace, owner, sum })
     }
     const stored = new Map(
       collections.usage.list().flatMap(({ value }) => (value.namespace === namespace ? [[value.day, value]] : [])),
@@ -85,7 +85,7 @@ export function usage({ collections, roles, clock }: UsageServices): HandlersOf<
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 const rounded = (value: number): number => Number(value.toFixed(3))
 
-const shown = ({ vms, vmMs, coreMs, queueMs }: UsageTotals) => ({
+const totalsView = ({ vms, vmMs, coreMs, queueMs }: UsageTotals) => ({
   vms,
   vmHours: rounded(vmMs / 3_600_000),
   coreHours: rounded(coreMs / 3_600_000),

@@ -51,7 +51,7 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
       record?.uid === value.uid ? next(record) : undefined,
     )
     if (changed?.value.uid !== value.uid) throw notFound(kind, name, { namespace })
-    return shown(changed)
+    return poolView(changed)
   }
 
   /** Refuses configurations whose deployments never take a warm VM. */
@@ -69,9 +69,9 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
   }
 
   return {
-    listPools: ({ params }) => listing(collections.pools, params.namespace, shown),
+    listPools: ({ params }) => listing(collections.pools, params.namespace, poolView),
 
-    getPool: ({ params: { namespace, pool } }) => shown(existing(namespace, pool)),
+    getPool: ({ params: { namespace, pool } }) => poolView(existing(namespace, pool)),
 
     async createPool({ params: { namespace }, body, principal, now, requestKey }) {
       const { name, config } = body
@@ -104,9 +104,9 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
         misses: 0,
         status: { ready: 0, starting: 0 },
       }
-      const taken = () =>
+      const nameTaken = () =>
         alreadyExists(kind, name, { namespace, hint: 'Choose another name, or change the pool: svc3 pool update' })
-      return shown(await createOnce(services, namespace, collections.pools, record, taken))
+      return poolView(await createOnce(services, namespace, collections.pools, record, nameTaken))
     },
 
     async updatePool({ params, body, principal }) {
@@ -192,7 +192,7 @@ const hintFor = (causes: readonly Cause[]): string =>
     ? 'Set a lower minIdle (--min-idle), or a higher maxIdle (--max-idle)'
     : 'Correct the fields in details.causes'
 
-function shown({ value, rev }: Entry<PoolRecord>): Pool {
+function poolView({ value, rev }: Entry<PoolRecord>): Pool {
   const { name, namespace, config, minIdle, maxIdle, maxAgeSeconds, isPaused, hits, misses, status } = value
   const { schedule = [], removed = {}, state = 'running', readyCommand } = value
   return {

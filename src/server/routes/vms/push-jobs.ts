@@ -88,9 +88,9 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
       return { jobName: job.value.name }
     },
 
-    listPushJobs: ({ params }) => listing(jobs, params.namespace, shown),
+    listPushJobs: ({ params }) => listing(jobs, params.namespace, pushJobView),
 
-    getPushJob: ({ params: { namespace, job } }) => shown(existing(namespace, job)),
+    getPushJob: ({ params: { namespace, job } }) => pushJobView(existing(namespace, job)),
 
     async cancelPushJob({ params: { namespace, job: name } }) {
       const { key, value } = existing(namespace, name)
@@ -104,7 +104,7 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
   }
 }
 
-function shown({ value, rev }: Entry<PushJobRecord>): PushJob {
+function pushJobView({ value, rev }: Entry<PushJobRecord>): PushJob {
   const { vmUid: _, capture: __, requestKey: ___, sending: ____, waiting, ...rest } = value
   const { finishedAt } = value
   const { secondsLeft, ...progress } = value.progress

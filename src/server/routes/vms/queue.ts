@@ -43,7 +43,7 @@ export function queue(services: QueueServices): HandlersOf<typeof api> {
       })
       const items = orderOf(turns, { usage, weights, total }).map(({ value, owner }, index) => ({
         position: index + 1,
-        ...shown(value),
+        ...queuedVmView(value),
         share: Number(shareOf(usage.get(owner) ?? nothing, total, weights[owner]).toFixed(4)),
         ...expected(endings.expectedSeconds(namespace, index + 1)),
       }))
@@ -55,7 +55,7 @@ export function queue(services: QueueServices): HandlersOf<typeof api> {
 const expected = (expectedWaitSeconds: number | undefined): Pick<api.QueuedVm, 'expectedWaitSeconds'> =>
   expectedWaitSeconds === undefined ? {} : { expectedWaitSeconds }
 
-function shown(vm: VmRecord): Omit<api.QueuedVm, 'position' | 'share' | 'expectedWaitSeconds'> {
+function queuedVmView(vm: VmRecord): Omit<api.QueuedVm, 'position' | 'share' | 'expectedWaitSeconds'> {
   const { name, namespace, owner, priority = 0, createdAt, shape, conditions } = vm
   const why = conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')
   return {

@@ -35,7 +35,7 @@ export function quotas(services: QuotaServices): HandlersOf<typeof api> {
   const nodeOf = (name: string): NodeRecord | undefined => collections.nodes.get('', name)?.value
   const vmsIn = (namespace: string): readonly VmRecord[] => collections.vms.list(namespace).map(({ value }) => value)
 
-  function shown(namespace: string): api.Quota {
+  function quotaView(namespace: string): api.Quota {
     const quota = quotaOf(collections, namespace)?.value
     const vms = vmsIn(namespace).filter(holdsQuota)
     const usage = usageByOwner(vms, nodeOf)
@@ -66,7 +66,7 @@ export function quotas(services: QuotaServices): HandlersOf<typeof api> {
   return {
     getQuota({ params: { namespace } }) {
       checkNamespace(services, namespace)
-      return shown(namespace)
+      return quotaView(namespace)
     },
 
     async setQuota({ params: { namespace }, body, principal, now }) {
@@ -84,7 +84,7 @@ export function quotas(services: QuotaServices): HandlersOf<typeof api> {
       await writeInside(services, namespace, (space) =>
         collections.quotas.change(quotaKey(collections, namespace), next, [space]),
       )
-      return shown(namespace)
+      return quotaView(namespace)
     },
   }
 }

@@ -44,7 +44,7 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
   const { runnerPools: pools, runnerCredentials, runnerJobs } = collections
 
   const existing = existingIn(pools, kind)
-  const shown = (entry: Entry<RunnerPoolRecord>): RunnerPool => runnerPoolView(entry, jobsOf(entry.value), clock.now())
+  const view = (entry: Entry<RunnerPoolRecord>): RunnerPool => runnerPoolView(entry, jobsOf(entry.value), clock.now())
 
   const jobsOf = ({ namespace, uid }: RunnerPoolRecord): RunnerJobRecord[] =>
     runnerJobs.list(namespace).flatMap(({ value }) => (value.poolUid === uid ? [value] : []))
@@ -60,7 +60,7 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
       return next(record)
     })
     if (changed?.value.uid !== value.uid) throw notFound(kind, name, { namespace })
-    return shown(changed)
+    return view(changed)
   }
 
   /** Stores a secret of the pool, by default under the uid of the pool. */
@@ -100,9 +100,9 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
   }
 
   return {
-    listRunnerPools: ({ params }) => ({ ...listing(pools, params.namespace, shown), isDerived: true }),
+    listRunnerPools: ({ params }) => ({ ...listing(pools, params.namespace, view), isDerived: true }),
 
-    getRunnerPool: ({ params: { namespace, runnerpool } }) => shown(existing(namespace, runnerpool)),
+    getRunnerPool: ({ params: { namespace, runnerpool } }) => view(existing(namespace, runnerpool)),
 
     listRunnerJobs: ({ params: { namespace } }) =>
       listing(runnerJobs, namespace, ({ value }) => runnerJobView(value, pools.get(namespace, value.pool)?.value.url)),
@@ -124,7 +124,7 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
       const planned = changedPool({ ...record, ...defined({ requestKey }) }, body)
       const tooMany = idleProblems(planned)
       if (tooMany.length > 0) throw invalid(kind, tooMany, hint)
-      const taken = () =>
+      const nameTaken = () =>
         alreadyExists(kind, name, {
           namespace,
           hint: 'Choose another name, or change the runner pool: svc3 runner-pool update',
@@ -132,7 +132,7 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
       // Written before the pool, so that it always has its credentials. drive-runners deletes those without a pool.
       await seal(planned, credential.secret, now)
       await sealGuest(planned, body, now)
-      return shown(await createOnce(services, namespace, pools, planned, taken))
+      return view(await createOnce(services, namespace, pools, planned, nameTaken))
     },
 
     async updateRunnerPool({ params, body, now }) {

@@ -41,9 +41,9 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
   }
 
   return {
-    listVmConfigs: ({ params }) => listing(collections.vmConfigs, params.namespace, shown),
+    listVmConfigs: ({ params }) => listing(collections.vmConfigs, params.namespace, vmConfigView),
 
-    getVmConfig: ({ params: { namespace, vmconfig } }) => shown(existing(namespace, vmconfig)),
+    getVmConfig: ({ params: { namespace, vmconfig } }) => vmConfigView(existing(namespace, vmconfig)),
 
     async createVmConfig({ params: { namespace }, body, principal, now, requestKey }) {
       const { name } = body
@@ -56,9 +56,9 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
         ...(requestKey !== undefined && { requestKey }),
         shape,
       }
-      const taken = () =>
+      const nameTaken = () =>
         alreadyExists(kind, name, { namespace, hint: 'Choose another name, or delete the configuration first' })
-      return shown(await createOnce(services, namespace, collections.vmConfigs, record, taken))
+      return vmConfigView(await createOnce(services, namespace, collections.vmConfigs, record, nameTaken))
     },
 
     async updateVmConfig({ params: { namespace, vmconfig: name }, body, principal }) {
@@ -67,7 +67,7 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
       const shape = checkedShape(body)
       const changed = await collections.vmConfigs.change(key, (record) => record && { ...record, shape })
       if (!changed) throw notFound(kind, name, { namespace })
-      return shown(changed)
+      return vmConfigView(changed)
     },
 
     async deleteVmConfig({ params: { namespace, vmconfig: name }, principal }) {
@@ -81,7 +81,7 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
   }
 }
 
-function shown({ value, rev }: Entry<VmConfigRecord>): VmConfig {
+function vmConfigView({ value, rev }: Entry<VmConfigRecord>): VmConfig {
   const { architecture, memoryMiB, display, ...shape } = value.shape
   return {
     name: value.name,

@@ -111,7 +111,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       const caller = callerOf(roles, principal)
       const context = { namespace: params.namespace, caller, now, requestKey }
       const created = await requestSave(services, images, { vm, imageName, description, context })
-      return new Answer(202, images.shown(created.entry, caller), created.isRepeated)
+      return new Answer(202, images.view(created.entry, caller), created.isRepeated)
     },
 
     async commitVm({ params, body, principal, now, requestKey }) {
@@ -119,7 +119,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       const vm = existing(params.namespace, params.vm)
       const request = { vm, caller, description: body?.description, now, requestKey }
       const locked = await requestCommit(services, images, request)
-      return new Answer(202, images.shown(locked.entry, caller), locked.isRepeated)
+      return new Answer(202, images.view(locked.entry, caller), locked.isRepeated)
     },
 
     async extendVm({ params: { namespace, vm }, body: { ttl }, principal, now }) {
