@@ -52,9 +52,7 @@ interface ServerInput {
   readonly version: string
   /** Holds uploads, partial pulls, and the files that the settings name. */
   readonly dataFolder: string
-  /** The built console, which may be missing. */
   readonly consoleFolder: string
-  /** Host names for a self-signed certificate. */
   readonly names: readonly string[]
   /** Serve plain HTTP as well; the API is then known by its plain address. */
   readonly plainHttp: boolean
@@ -66,7 +64,6 @@ interface ServerInput {
   readonly imagesProblem?: (() => string | undefined) | undefined
   /** The identity provider. `apiUrl` is known once the server listens. */
   identity(apiUrl: () => string): Promise<IdentityPart>
-  /** Joins the other servers on a shared store. */
   readonly join?:
     | ((own: { readonly tokens: Tokens; readonly certificates: Certificates }) => Promise<Peers>)
     | undefined
@@ -97,7 +94,6 @@ export async function assembleServer(input: ServerInput) {
     peers?.calls.close()
   })
   const fleet = cleanup.use(createFleetServices({ collections, secrets, clock, log }, peers && { peers, store }))
-  /** Created by the first estimate. */
   let followed: ReturnType<typeof followRooms> | undefined
   cleanup.defer(() => followed?.stop())
   const horizon = new Horizon(store, viewsOf(collections))

@@ -32,7 +32,6 @@ interface BackupHead {
 }
 
 interface BackupEnd {
-  /** The SHA-256 of all bytes before it. */
   readonly sha256: string
 }
 

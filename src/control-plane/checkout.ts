@@ -12,6 +12,5 @@ export function checkoutFolder(): string {
 
 const isCheckout = (folder: string): boolean => fs.existsSync(path.join(folder, 'scripts', 'prepare.mjs'))
 
-/** The default data folder of `svc3 dev`. */
 export const usualDataDir = (folder = checkoutFolder()): string =>
   path.join(isCheckout(folder) ? folder : os.homedir(), '.svc3')

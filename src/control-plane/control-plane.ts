@@ -62,7 +62,6 @@ export interface ControlPlaneOptions {
 export interface KubernetesListener {
   readonly host: string
   readonly port: number
-  /** Use another port if this one is taken. */
   readonly isAnyPort?: boolean | undefined
   /** The address for clients. Default: where it listens. */
   readonly url?: string | undefined
@@ -73,16 +72,13 @@ export interface ControlPlane
   readonly apiUrl: string
   /** As `apiUrl`, for programs on this machine. */
   readonly localUrl: string
-  /** Undefined if the port for clients of Kubernetes is not open. */
   readonly kubernetesUrl: string | undefined
-  /** Undefined if the console is disabled. */
   readonly consoleUrl: string | undefined
   readonly localUsers?: IdentityPart['localUsers'] | undefined
   readonly logLevel: Level
   handleRequest(request: OperatorRequest): Promise<NonNullable<RequestFile['answer']>>
   /** Resolves when the store has failed permanently and the process must be restarted. */
   readonly failed: Promise<Error>
-  /** Whether the controllers run here. */
   isLeading(): boolean
   /**
    * Fails readiness and ends streams, serves until load balancers have noticed, lets requests finish, and closes the
@@ -263,7 +259,6 @@ function announced(rotation: Rotation, log: Log): Rotation {
   return rotation
 }
 
-/** Every host name of this server, for a self-signed certificate. */
 const namesOf = ({ host, publicUrl, kubernetes }: ControlPlaneOptions): readonly string[] => [
   ...new Set([...ownNames(host, publicUrl), ...(kubernetes ? ownNames(kubernetes.host, kubernetes.url) : [])]),
 ]

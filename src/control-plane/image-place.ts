@@ -22,7 +22,6 @@ import { type ImagePlaceRecord, imagesKey } from '../store/store-state.ts'
 
 export interface ImagePlace {
   readonly content: ContentStore
-  /** Only for a registry. */
   readonly registry?: RegistryPlace
   close(): void
 }

@@ -16,7 +16,6 @@ import type { Rotation } from './reseal.ts'
 
 export const requestSignal = 'SIGUSR2'
 
-/** Requests and their answers, by name. */
 interface Requests {
   'master-key': { readonly given: object; readonly answer: Rotation }
   'signing-keys': { readonly given: { readonly isRevoking: boolean }; readonly answer: Rotated }
@@ -44,7 +43,6 @@ export async function readRequest(dataDir: string): Promise<RequestFile | undefi
   return text === undefined ? undefined : (JSON.parse(text) as RequestFile)
 }
 
-/** Waits until the running server has carried out the request. */
 export async function askServer<Name extends RequestName>(
   dataDir: string,
   request: { readonly name: Name } & Requests[Name]['given'],

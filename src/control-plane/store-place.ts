@@ -5,7 +5,6 @@ import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 import { StoreError } from '../store/store.ts'
 
-/** SQLite belongs to one process. */
 export const isShared = (storeAddress: string): boolean => storeAddress.startsWith('etcd:')
 
 export const databaseIn = (dataDir: string): string => path.join(dataDir, 'svc3.db')

@@ -70,7 +70,6 @@ export async function releaseUpload({ peers, collections }: ForwardServices, upl
   if (entry) await collections.uploadPlaces.delete(entry).catch(ignoreLost)
 }
 
-/** Hop-by-hop headers. */
 const hopHeaders = new Set(['connection', 'keep-alive', 'transfer-encoding', 'te', 'upgrade', 'expect', 'trailer'])
 
 export async function forwardRequest(

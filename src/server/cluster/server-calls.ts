@@ -36,7 +36,6 @@ export class ServerUnreachable extends Error {
   override readonly name = 'ServerUnreachable'
 }
 
-/** The server refused the request. */
 export class ServerRefused extends Error {
   override readonly name = 'ServerRefused'
   readonly status: number
@@ -85,7 +84,6 @@ export class ServerCalls {
     }
   }
 
-  /** Returns the body of the response as a stream. */
   async open(internalUrl: string, path: string, signal: AbortSignal): Promise<Readable> {
     try {
       return (await this.#send(internalUrl, { method: 'GET', path }, undefined, signal)).body

@@ -22,7 +22,6 @@ export const graceFactor = 1.25
 /** A dead server's record is removed after this many leases. By then its nodes have connected to other servers. */
 const forgetLeases = 15
 
-/** The name of a server for people. */
 export const hostOf = ({ internalUrl }: KnownServerRecord): string => new URL(internalUrl).host
 
 export class Servers {
@@ -124,7 +123,6 @@ export class Servers {
     })
   }
 
-  /** Deregisters this server. */
   async stop(): Promise<void> {
     await this.#loop?.stop()
     this.#unsubscribe()

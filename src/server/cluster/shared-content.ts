@@ -26,7 +26,6 @@ const askMs = 10_000
 /** The timeout for a chunk. Clients retry. */
 const fetchMs = 5 * 60_000
 const maxQueries = 5_000
-/** The batch size of queries about missing content. */
 const parallelLookups = 500
 
 export function shareContent({ own, others, away, calls, log }: SharedContentOptions): ContentStore {

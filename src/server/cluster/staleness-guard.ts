@@ -38,7 +38,6 @@ export class StalenessGuard {
   readonly #nowMs: () => number
   /** The servers that were live when this one was last current. */
   #others: readonly ServerRecord[] = []
-  /** When the store last answered. */
   #currentMs: number
   /** When the data of this server was last known to be complete. */
   #completeMs: number
@@ -167,7 +166,6 @@ export const staleRefusal = (meanwhile?: string): ApiError =>
     { retryAfterSeconds: 1, hint: 'Try again; behind a load balancer, another server answers' },
   )
 
-/** Health checks and calls of other servers. */
 const answeredWhenStale = new Set(
   allOperations
     .filter(({ id, allow }) => allow === 'server' || ['getHealth', 'getReadiness', 'getMetrics'].includes(id))
@@ -193,7 +191,6 @@ export function refuseWhenStale(
   })
 }
 
-/** Returns whether the work succeeded in time. */
 const within = (timeoutMs: number, work: Promise<unknown>): Promise<boolean> =>
   Promise.race([
     work.then(

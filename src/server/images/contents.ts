@@ -26,7 +26,6 @@ export interface ImportOptions {
   readonly architecture: Architecture
   /** Default: the usual firmware of the architecture. */
   readonly firmware?: Firmware | undefined
-  /** The operating system on the disk. */
   readonly os?: GuestSystem | undefined
   readonly signal: AbortSignal
   progress(progress: { readonly percent: number; readonly bytes: number }): void
@@ -39,14 +38,12 @@ const touchesAtOnce = 16
 /** The default firmware of a guest system, if it is not that of the architecture. */
 const firmwareOf: Readonly<Partial<Record<GuestSystem, Firmware>>> = { macos: 'uefi' }
 
-/** The fields of a record about its content. */
 export type Imported = Required<Pick<ImageRecord, 'content' | 'sizeBytes' | 'spaceUsedBytes'>> &
   Pick<ImageRecord, 'os' | 'warning'>
 
 export interface ImageContents {
   /** Some content may be on other servers. */
   readonly isShared: boolean
-  /** Stores an empty disk. */
   empty(architecture: Architecture, sizeBytes: number, boot: Pick<ImportOptions, 'firmware' | 'os'>): Promise<Imported>
   /** Stores a disk of any known format. Throws BadDiskError for other files. Consumes the file. */
   importDisk(file: string, options: ImportOptions): Promise<Imported>

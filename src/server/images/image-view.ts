@@ -36,7 +36,6 @@ export function vmsText({ named, elsewhere }: VisibleVms): string {
 
 interface ViewOptions {
   readonly noun: 'images' | 'isos'
-  /** The VMs that use it. */
   readonly vms: readonly string[]
   readonly caller: Caller
 }

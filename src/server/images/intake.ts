@@ -17,7 +17,6 @@ export interface Intake {
   readonly entry: Entry<ImageRecord>
   readonly firmware: Firmware | undefined
   readonly signal: AbortSignal
-  /** Stores the content. */
   take(options: ImportOptions): Promise<Imported>
   /** Called when the content is stored, before the record is written. */
   stored?(): void

@@ -33,7 +33,6 @@ import type { ImageUses } from './uses.ts'
 
 interface ImageKind {
   readonly noun: 'images' | 'isos'
-  /** The word in messages. */
   readonly word: 'image' | 'ISO'
 }
 

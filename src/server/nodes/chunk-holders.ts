@@ -12,14 +12,12 @@ export interface ChunkHolders {
 }
 
 interface AssignOptions {
-  /** Nodes that did not deliver the chunk. */
   readonly without: ReadonlySet<string>
   isUsable(node: string): boolean
 }
 
 interface Holder {
   readonly node: string
-  /** How many nodes were sent to it. */
   sent: number
   /** It did not deliver to a node. It stays in the list, because other nodes may be waiting for it. */
   isUnreliable: boolean

@@ -3,25 +3,21 @@
 import type { DesiredCache } from '../../api/images/image-cache.ts'
 import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 
-/** How often agents send heartbeats. */
 export const heartbeatSeconds = 12
 /** A stream ends when its agent was silent for this long. By then three heartbeats are missing. */
 const defaultSilenceMs = 40_000
-/** How often a session is checked. */
 const defaultCheckMs = (heartbeatSeconds * 1_000) / 2
 /** A stream that was quiet for this many checks gets a ping. An agent ends a stream that was quiet for twice as long. */
 const quietChecks = 2.5
 /** The limit of unsent lines, besides the newest generation of each VM. */
 const maxLines = 1_000
 
-/** The connection that carries a stream. */
 interface Outlet {
   /** Called after the first `resume`. After false, it is not called again until the next `resume`. */
   write(lines: string): boolean
   end(): void
 }
 
-/** A stream, as its connection uses it. */
 interface OpenStream {
   /** Sends a line of the connection itself. Ends the stream if the agent reads too slowly. */
   send(line: string): void
@@ -34,7 +30,6 @@ interface OpenStream {
 interface Session {
   readonly node: string
   readonly outlet: Outlet
-  /** The newest generation of each VM, by its uid. */
   readonly vms: Map<string, DesiredVm>
   readonly lines: string[]
   cache: DesiredCache | undefined
@@ -64,7 +59,6 @@ export class Fleet {
     return this.#sessions.has(node)
   }
 
-  /** Called when a stream opens or closes. */
   subscribe(listener: FleetListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)

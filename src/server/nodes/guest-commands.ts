@@ -7,10 +7,8 @@ import { retry, retryPolicies } from '../../platform/retry.ts'
 import { closeSsh, type GuestLogin, hangUp, logInBySsh, type SshGuest } from './ssh-login.ts'
 
 interface GuestAccess {
-  /** Connects to the SSH port of the guest. */
   dial(): Promise<Duplex>
   readonly login: GuestLogin
-  /** How long to wait for SSH, because the guest may be booting. */
   readonly withinMs: number
   readonly signal: AbortSignal
 }

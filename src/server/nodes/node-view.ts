@@ -53,7 +53,6 @@ export function nodeView(collections: Collections, { value, rev }: Entry<NodeRec
 export const vmNamesOn = ({ nodeVms }: Collections, node: string): string[] =>
   [...nodeVms.on(node)].flatMap(({ value }) => (isOnNode(value) ? [`${value.namespace}/${value.name}`] : [])).toSorted()
 
-/** Why a node accepts no VMs. */
 function reasonAgainst({ isReady, report, isCordoned, leaving }: NodeRecord): string | undefined {
   if (!report) return 'The agent has not reported yet'
   if (!isReady) return 'The agent is not connected'

@@ -18,7 +18,6 @@ import { Tunnels } from './tunnels.ts'
 import { Waits } from './waits.ts'
 
 interface FleetServices {
-  /** The nodes that are connected to this server. */
   readonly fleet: Fleet
   /** The nodes that are connected to any server. */
   readonly presence: PresenceTracker

@@ -6,7 +6,6 @@ import type { Clock } from '../../platform/clock.ts'
 interface PeerTicket {
   /** The epoch and the uid of the fetching node. */
   readonly identity: string
-  /** In base64. */
   readonly key: string
 }
 

@@ -57,9 +57,7 @@ const maxRemovedPerRound = 512
 
 export class SharedPresence implements PresenceTracker {
   readonly #options: SharedPresenceOptions
-  /** The open streams of this server, by node. */
   readonly #open = new Map<string, string>()
-  /** The streams that are about to open, by node. */
   readonly #claims = new Map<string, { readonly session: string; readonly atMs: number }>()
   readonly #listeners = new Set<PresenceListener>()
   readonly #unsubscribes: readonly (() => void)[]

@@ -8,7 +8,6 @@ import { type TerminalAnswer, TerminalMessage } from '../../api/vms/terminals.ts
 import { closeSsh, hangUp, logInBySsh, type SshGuest } from './ssh-login.ts'
 
 interface TerminalOptions {
-  /** Connects to the SSH port of the guest. */
   dial(): Promise<Duplex>
   readonly vm: string
 }

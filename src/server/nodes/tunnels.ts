@@ -15,7 +15,6 @@ import type { NodeRelay } from './node-relay.ts'
 type Target = Extract<AgentMessage, { type: 'DIAL' }>['to']
 const targets: readonly Target[] = ['ssh', 'vnc', 'screenshare']
 
-/** A connected agent answers immediately. */
 const answerMs = 10_000
 const maxWaiting = 1_000
 
@@ -28,7 +27,6 @@ interface DialOptions {
   readonly minutes?: number
 }
 
-/** Where a tunnel leads. */
 interface Destination {
   readonly node: string
   /** The VM, or '' for the node itself. */
@@ -91,7 +89,6 @@ export class Tunnels {
     return { take: (callerSide) => pipeBoth(callerSide, agentSide), drop: () => agentSide.destroy() }
   }
 
-  /** Opens a stream to a port of a VM. */
   async dial(vm: VmRecord, port: string): Promise<Duplex> {
     const { name, observed } = vm
     const { power } = observed
@@ -114,7 +111,6 @@ export class Tunnels {
     return this.#dial(destinationOf(vm), { to })
   }
 
-  /** Reads the console log of a VM. */
   async read(vm: VmRecord, options: { follow: boolean; tail: number | undefined }): Promise<Readable> {
     const { follow, tail } = options
     return this.#dial(destinationOf(vm), { to: 'log', follow, ...(tail !== undefined && { tail }) })

@@ -14,7 +14,6 @@ export class WaitedTooLong extends Error {
 
 type Waiter<T> = (entry: Entry<T> | undefined) => void
 
-/** The longest delay of a timer. */
 const maxMs = 2 ** 31 - 1
 
 export class Waits<T> {

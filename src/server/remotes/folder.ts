@@ -17,7 +17,6 @@ const Index = t.Object({
       kind: t.Enum(['image', 'iso']),
       name: t.String({ maxLength: 63 }),
       type: t.Enum(architectures),
-      /** In bytes. */
       size: t.Integer({ minimum: 1, maximum: largestDiskBytes }),
       sha256: t.String({ pattern: '^[0-9a-f]{64}$' }),
       file: t.String({ minLength: 1, maxLength: 1_024 }),

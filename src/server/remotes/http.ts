@@ -5,9 +5,7 @@ import { isTransientStatus, type RetryPolicy } from '../../platform/retry.ts'
 import { type AddressKind, addressKind, mayLeadTo } from '../../rules/address-kinds.ts'
 
 export interface RemoteAddress {
-  /** The name in the configuration. */
   readonly name: string
-  /** Ends in a slash. */
   readonly url: URL
   readonly allowInsecure: boolean
   /** In PEM. Default: the authorities that Node trusts. */
@@ -18,7 +16,6 @@ export interface RemoteAddress {
 
 export class RemoteError extends Error {
   override readonly name = 'RemoteError'
-  /** A retry may succeed. */
   readonly isTransient: boolean
   constructor(message: string, isTransient: boolean, cause?: unknown) {
     super(message, cause === undefined ? {} : { cause })

@@ -48,7 +48,6 @@ export function findCredentials(
   return all.find(({ value }) => value === found)
 }
 
-/** Throws Conflict if there are none. */
 export function requireCredentials(
   stored: CredentialRecords,
   namespace: string,

@@ -26,7 +26,6 @@ interface Offer {
 
 interface Offers {
   readonly offers: readonly Offer[]
-  /** Remotes that could not be listed. */
   readonly unavailable: readonly { readonly remote: string; readonly message: string }[]
 }
 

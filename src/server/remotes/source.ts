@@ -10,7 +10,6 @@ export interface ListedItem {
   readonly kind: RemoteKind
   readonly name: string
   readonly type: Architecture
-  /** The size of what is fetched. */
   readonly bytes: number
   /** The digest of what is fetched, in hexadecimal. The pull fails if it changes. */
   readonly sha256: string
@@ -26,7 +25,6 @@ interface FetchWork {
   progress(progress: IntakeProgress): void
   /** Called with the reason when the fetch is waiting, and with undefined when it continues. */
   waits(reason: string | undefined): void
-  /** Stores the file as content. */
   take(): Promise<Imported>
   /** Stores an image of a registry as content, by the digest of its manifest. */
   takeFrom(source: ArtifactSource, digest: string): Promise<Imported>

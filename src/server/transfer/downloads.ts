@@ -12,7 +12,6 @@ export interface DownloadServices extends StreamServices {
 }
 
 export interface Download {
-  /** The name of the file for the client. */
   readonly name: string
   readonly bytes: number
   /** Identifies exactly these bytes, for the ETag. */

@@ -17,7 +17,6 @@ const registerWith =
     })
   }
 
-/** Registers operations in a scope that accepts only forms. */
 export const registerForms = registerWith(() => notAForm())
 
 /** Registers operations in a scope where forms, like all other bodies, stay streams. */

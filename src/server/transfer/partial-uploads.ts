@@ -11,7 +11,6 @@ import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { hasExpired } from '../../rules/retention.ts'
 import { writePieces } from './write-pieces.ts'
 
-/** The metadata on disk. */
 export interface PartialUpload extends UploadInput {
   readonly id: string
   /** The key of the owner. No other caller has access. */
@@ -24,7 +23,6 @@ export interface PartialUpload extends UploadInput {
 
 export interface Incoming {
   readonly pieces: AsyncIterable<Buffer>
-  /** Ends the pieces. */
   cancel(): void
 }
 
@@ -138,7 +136,6 @@ export class PartialUploads {
     return old.length
   }
 
-  /** The file with the bytes. */
   file(id: string): string {
     return path.join(this.#folder, `upload-${id}`)
   }

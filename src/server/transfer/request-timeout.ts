@@ -6,7 +6,6 @@ import { allOperations } from '../../api/index.ts'
 
 interface BodyLimits {
   readonly requestSeconds: number
-  /** The idle timeout of an upload. */
   readonly silenceSeconds: number
 }
 

@@ -17,7 +17,6 @@ export interface Accept {
   readonly isFramed?: true
   /** The handler itself notices that the peer vanished, and ends the connection when the service stops. */
   readonly hasHeartbeats?: true
-  /** Called once the connection is open. */
   take(stream: Duplex): void
   /** Called instead of `take` if the client left before that. */
   drop(): void

@@ -30,9 +30,7 @@ interface Received extends AsyncDisposable {
   readonly file: string
   readonly bytes: number
   readonly fields: UploadFields
-  /** The file name in the form. */
   readonly fileName: string | undefined
-  /** Aborted when the client has disconnected. */
   readonly left: AbortSignal
 }
 
@@ -64,7 +62,6 @@ export class Uploads {
     this.folder = folder
   }
 
-  /** Removes files that a killed server left. */
   static async open(folder: string): Promise<Uploads> {
     await fs.mkdir(folder, { recursive: true, mode: 0o700 })
     await removeUnfinished(folder)
@@ -189,7 +186,6 @@ async function receiveForm(
   )
 }
 
-/** Returns the size of the file. */
 async function writeTo(file: string, source: AsyncIterable<Buffer>): Promise<number> {
   await using handle = await fs.open(file, 'wx', 0o600)
   return await writePieces(handle, source)

@@ -75,7 +75,6 @@ export async function awaitDeployment(
   })
 }
 
-/** The hint for a VM that got no node. */
 function nextStep({ nodes }: Collections, { namespace, reservedPorts }: VmRecord, unfit?: Condition): string {
   if (unfit?.reason === 'OverQuota') return `Run svc3 quota show -n ${namespace} to see what is in use`
   const others = reservedPorts.length > 0 ? ', reserve other --ports' : ''
@@ -109,7 +108,6 @@ const fitsNowhere = (collections: Collections, vm: VmRecord, unfit: Condition): 
   )
 }
 
-/** Why a VM is not running yet, if known. */
 function reasonsOf({ conditions, observed }: VmRecord): string {
   const scheduled = conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')
   if (scheduled) return `. ${scheduled.message}`

@@ -33,11 +33,8 @@ export interface VmRequest {
   readonly requestKey: string | undefined
   /** The caller waits until the VM runs. */
   readonly isAwaited: boolean
-  /** The server's default. */
   readonly imageStart?: ImageStart
-  /** Refuse the request if the VM would have to wait for the quota. */
   readonly isRefusedOverQuota?: boolean
-  /** Labels that callers cannot set. */
   readonly ownLabels?: VmRecord['labels']
 }
 

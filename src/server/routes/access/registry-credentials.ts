@@ -113,7 +113,6 @@ const isWrittenBy = (record: RegistryCredentialRecord, requestKey: string | unde
   record.requestKey === requestKey &&
   !hasExpired('answer', record.updatedAt, timestamp(now))
 
-/** Returns the normalized address of the registry. */
 function checkedServer(body: RegistryCredentialInput): string {
   const parsed = parseRegistryServer(body.server)
   const causes = checkCredential(body, parsed)

@@ -18,7 +18,6 @@ import { Answer } from '../../http/answer.ts'
 import { type Cacheable, cachedImage, copyOn, listedCaches, noCache, pulledOn, vmsOn } from '../../nodes/cache.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
-/** Limits the size of a node's record. */
 const maxPins = 100
 
 type Verdict = Omit<NodeResult, 'node'> & { readonly cache?: NodeCacheRecord }

@@ -50,7 +50,6 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
   const { collections, content, deliveries, clock } = services
   const { pushJobs } = collections
 
-  /** Finds the capture in the records of VMs on the node. */
   function existing(node: string, id: string): { readonly vm: Entry<VmRecord>; readonly capture: VmCapture } {
     for (const vm of collections.nodeVms.on(node)) {
       const capture = vm.value.captures?.find((each) => each.id === id)
@@ -181,7 +180,6 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
   }
 }
 
-/** The version of an image after a capture. */
 const nextVersion: Readonly<Record<CaptureForImage['kind'], (before: number) => number>> = {
   save: (before) => before,
   commit: (before) => before + 1,

@@ -18,7 +18,6 @@ const storeMs = 1_000
 interface ServerServices {
   readonly fleet: Fleet
   readonly growth: GrowthCredentials
-  /** The content on the disk of this server. */
   readonly ownContent: ContentStore
   readonly store: Store
   readonly tunnels: Tunnels

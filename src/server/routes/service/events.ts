@@ -35,7 +35,6 @@ export function events({ collections, roles }: EventServices): HandlersOf<typeof
   }
 }
 
-/** Names of events begin with their time. */
 function keyAt(
   { events }: EventServices['collections'],
   namespace: string,

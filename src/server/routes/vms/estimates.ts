@@ -21,9 +21,7 @@ import { quotaExcess } from '../../vms/quota.ts'
 
 interface EstimateServices extends RegistryServices {
   readonly collections: Collections
-  /** The free capacity of a namespace's nodes, as the scheduler sees it. */
   readonly roomsIn: (namespace: string) => readonly Candidate[]
-  /** The warm VM that a deployment would take now. */
   readonly warmFor: (vm: Omit<VmRecord, 'name' | 'uid'>) => WarmVm | undefined
 }
 

@@ -35,7 +35,6 @@ interface VmServices extends KindServices, ResizeServices, Omit<DeployServices, 
   readonly settings: Pick<Settings, 'images' | 'registries'>
   readonly roles: Roles
   readonly tunnels: Tunnels
-  /** The free capacity of a namespace's nodes, as the scheduler sees it. */
   readonly roomsIn: (namespace: string) => readonly Candidate[]
 }
 
