@@ -2,7 +2,6 @@
 // folders, share one file. There is no journal: every step can be repeated, so the desired and the observed state suffice.
 // Records contain no secrets: metadata, user data and credentials come from the server and are not written. Therefore VMs that
 // ended with their host start again only after the server has responded.
-import { existsSync, mkdirSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { DesiredVm } from '../../api/nodes/agent.ts'
@@ -140,13 +139,10 @@ export function openHandles(folder: string, driver: string, durability: Durabili
     },
     async write(record) {
       const { folder } = record.handle
-      if (!existsSync(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 })
+      await fs.mkdir(folder, { recursive: true, mode: 0o700 })
       await writeFileAtomically(path.join(folder, fileName), `${JSON.stringify(toStored(record))}\n`)
     },
-    async remove(uid) {
-      const folder = folderOf(uid)
-      if (existsSync(folder)) await fs.rm(folder, { recursive: true, force: true })
-    },
+    remove: (uid) => fs.rm(folderOf(uid), { recursive: true, force: true }),
     close: () => undefined,
   }
 }
