@@ -24,10 +24,11 @@ import { Measurements } from './measurements/measurements.ts'
 import { type NodeImages, type NodeImagesOptions, openNodeImages } from './node-images.ts'
 import { type Durability, openHandles } from './state/handles.ts'
 import { openLastSeenStore } from './state/last-seen-store.ts'
-import { sshGreets } from './vms/boot-watch.ts'
+import { probeSsh } from './vms/boot-watch.ts'
 import { growGuest } from './vms/grow.ts'
 import { Roster } from './vms/roster.ts'
 import { createTunnels } from './vms/tunnels.ts'
+import type { Tools } from './vms/work.ts'
 
 export interface AgentOptions extends NodeImagesOptions {
   /** The servers of one cluster. If one does not respond, the next is tried. */
@@ -123,12 +124,14 @@ interface Connections {
   learn(urls: readonly string[]): void
 }
 
-const vmToolsOf = ({ driver, imageFolder, graceSeconds = defaultGraceSeconds }: AgentOptions) => ({
+type VmTools = Omit<Tools, 'handles' | 'images' | 'captures'>
+
+const vmToolsOf = ({ driver, imageFolder, graceSeconds = defaultGraceSeconds }: AgentOptions): VmTools => ({
   driver,
   isoFolder: path.join(imageFolder, 'isos'),
   graceSeconds,
   grow: growGuest,
-  greets: driver.isSimulation ? undefined : sshGreets,
+  probeSsh: driver.isSimulation ? undefined : probeSsh,
 })
 
 type MessageHandlers = {

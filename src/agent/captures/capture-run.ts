@@ -200,7 +200,7 @@ export class CaptureRun {
       {
         signal,
         isAlone: this.#isAlone,
-        ...(early && { through: early.through }),
+        ...(early && { wrapStore: early.wrapStore }),
         progress(share, bytes) {
           packed = share
           if (isPush) reportPush()

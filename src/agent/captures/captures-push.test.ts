@@ -72,7 +72,7 @@ function pushing(
     },
     packer: {
       storeWith: async () => small.store,
-      async pack(_job: unknown, { through, progress }: Parameters<Packer['pack']>[1]) {
+      async pack(_job: unknown, { wrapStore: through, progress }: Parameters<Packer['pack']>[1]) {
         await through?.(small.store).put(Buffer.from('a chunk'))
         progress(1, 7)
         return small.digest

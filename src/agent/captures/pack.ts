@@ -42,7 +42,7 @@ interface PackOptions {
   /** Whether no other capture is being packed or delivered, which may use the same chunks. */
   isAlone(): Promise<boolean>
   /** Wraps the store that chunks are put into. */
-  through?(store: ContentStore): ContentStore
+  wrapStore?(store: ContentStore): ContentStore
 }
 
 /** The reason with which a signal aborts when the image is no longer desired. Packed content is then deleted. */
@@ -67,7 +67,7 @@ export class Packer {
       throw new Error(`image ${base?.name ?? content} is not the one that the VM was created from`)
     const { store, source } = await this.#content()
     const put = new Set<string>()
-    const recording = recorded(options.through?.(store) ?? store, source, put)
+    const recording = recorded(options.wrapStore?.(store) ?? store, source, put)
     try {
       const work = await workOn(job, options)
       const manifest = await this.#packDisk(job, recording, work)

@@ -101,7 +101,7 @@ function sourceForTart(
 
 interface EarlySending {
   /** Wraps the store so that content that is put into it is also sent. */
-  through(store: ContentStore): ContentStore
+  wrapStore(store: ContentStore): ContentStore
   /** Resolves when that content is sent. Never fails: the push sends the rest. */
   end(): Promise<void>
   sent(): SentEarly
@@ -125,7 +125,7 @@ export function startSending(target: PushTarget, signal: AbortSignal, changed: (
   return {
     sent: () => ({ bytes: sentBytes, there: forwarding?.there ?? new Set() }),
     waiting: () => waits,
-    through(store) {
+    wrapStore(store) {
       forwarding = forwardTo(opened.repository, store, { signal, onSent })
       return forwarding.store
     },

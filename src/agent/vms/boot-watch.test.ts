@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import net from 'node:net'
 import { it } from 'node:test'
 import { eventually } from '../../../test/support/tools/eventually.ts'
-import { BootWatch, sshGreets } from './boot-watch.ts'
+import { BootWatch, probeSsh } from './boot-watch.ts'
 
 const place = { ip: '127.0.0.1', port: 22 }
 const quick = { firstDelayMs: 1, maxDelayMs: 4, limitMs: 60_000, laterDelayMs: 5 }
@@ -47,7 +47,7 @@ it('an SSH greeting is recognized by its first line', async () => {
   const server = net.createServer((socket) => socket.on('error', () => undefined).end(lines.shift() ?? ''))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as net.AddressInfo
-  const ask = () => sshGreets({ ip: '127.0.0.1', port }, AbortSignal.timeout(10_000))
+  const ask = () => probeSsh({ ip: '127.0.0.1', port }, AbortSignal.timeout(10_000))
   assert.deepEqual([await ask(), await ask(), await ask()], [true, false, false])
   await new Promise((resolve) => server.close(resolve))
   assert.equal(await ask(), false)

@@ -8,22 +8,22 @@ export interface SshAddress {
   readonly port: number
 }
 
-export type Greets = (address: SshAddress, signal: AbortSignal) => Promise<boolean>
+export type SshProbe = (address: SshAddress, signal: AbortSignal) => Promise<boolean>
 
 /** After `limitMs` the system counts as not booted, and is polled every `laterDelayMs`. */
 const defaultTimes = { firstDelayMs: 500, maxDelayMs: 15_000, limitMs: 5 * 60_000, laterDelayMs: 60_000 }
 const greetingMs = 5_000
 
 export class BootWatch {
-  readonly #greets: Greets
+  readonly #probe: SshProbe
   readonly #changed: () => void
   readonly #times: typeof defaultTimes
   #watching: { readonly address: SshAddress; readonly stop: AbortController } | undefined
   #booted: boolean | undefined
 
-  constructor(greets: Greets, changed: () => void, times = defaultTimes) {
+  constructor(probe: SshProbe, changed: () => void, times = defaultTimes) {
     this.#times = times
-    this.#greets = greets
+    this.#probe = probe
     this.#changed = changed
   }
 
@@ -48,14 +48,14 @@ export class BootWatch {
     const { firstDelayMs, limitMs, laterDelayMs } = this.#times
     const sinceMs = performance.now()
     for (let delayMs = firstDelayMs; ; delayMs = Math.min(delayMs * 2, maxMs)) {
-      const greets = await this.#greets(address, signal)
+      const isUp = await this.#probe(address, signal)
       if (signal.aborted) return
       const isLate = performance.now() - sinceMs >= limitMs
-      if (greets || (isLate && this.#booted === undefined)) {
-        this.#booted = greets
+      if (isUp || (isLate && this.#booted === undefined)) {
+        this.#booted = isUp
         this.#changed()
       }
-      if (greets) return
+      if (isUp) return
       await setTimeout(isLate ? laterDelayMs : delayMs, undefined, { signal, ref: false }).catch(() => undefined)
       if (signal.aborted) return
     }
@@ -63,13 +63,13 @@ export class BootWatch {
 }
 
 /** Whether an SSH server sends its greeting within some seconds. */
-export const sshGreets: Greets = ({ ip, port }, signal) =>
+export const probeSsh: SshProbe = ({ ip, port }, signal) =>
   new Promise((resolve) => {
     const socket = net.connect({ host: ip, port, timeout: greetingMs })
-    const end = (greets: boolean): void => {
+    const end = (hasGreeted: boolean): void => {
       signal.removeEventListener('abort', leave)
       socket.destroy()
-      resolve(greets)
+      resolve(hasGreeted)
     }
     const leave = (): void => end(false)
     signal.addEventListener('abort', leave, { once: true })

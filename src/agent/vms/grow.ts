@@ -4,7 +4,7 @@ import net from 'node:net'
 import type { Client as SshClient } from 'ssh2'
 import { reasonOf } from '../../platform/reason.ts'
 import { orAborted, wait } from '../../platform/retry.ts'
-import { sshGreets } from './boot-watch.ts'
+import { probeSsh } from './boot-watch.ts'
 import { growScript, systemScript } from './grow-scripts.ts'
 import { manualGrowth } from './messages.ts'
 
@@ -125,7 +125,7 @@ async function connect(growth: GrowthRequest, signal: AbortSignal): Promise<Gues
 
 async function connectOnce({ host, port, user, password, isOwn }: GrowthRequest, signal: AbortSignal): Promise<Guest> {
   // Port forwarders accept connections before the guest does. Such connections hang, so they are not used for the login.
-  if (!(await sshGreets({ ip: host, port }, signal))) throw new Error('no SSH server responds')
+  if (!(await probeSsh({ ip: host, port }, signal))) throw new Error('no SSH server responds')
   const { Client } = await import('ssh2').then((module) => module.default ?? module)
   const ssh = new Client()
   const { promise, resolve, reject } = Promise.withResolvers<void>()

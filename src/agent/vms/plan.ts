@@ -27,7 +27,7 @@ export interface VmSituation {
 }
 
 /** Nothing to do, because the state is reached (`done`) or cannot be reached. */
-export interface Rest {
+export interface NoWork {
   readonly steps: readonly []
   readonly as: 'done' | 'lost' | 'not-running'
 }
@@ -35,13 +35,13 @@ export interface Work {
   readonly kind: WorkKind
   readonly steps: readonly [WorkStep, ...WorkStep[]]
 }
-export type VmPlan = Rest | Work
+export type VmPlan = NoWork | Work
 
-const done: Rest = { steps: [], as: 'done' }
+const done: NoWork = { steps: [], as: 'done' }
 /** The disk has vanished. A user must decide, because a new disk could be mistaken for the old one. */
-const lost: Rest = { steps: [], as: 'lost' }
+const lost: NoWork = { steps: [], as: 'lost' }
 /** Only a running VM can be suspended. The server checks that, but the VM may have ended since. */
-const notRunning: Rest = { steps: [], as: 'not-running' }
+const notRunning: NoWork = { steps: [], as: 'not-running' }
 const work = (kind: WorkKind, ...steps: [WorkStep, ...WorkStep[]]): Work => ({ kind, steps })
 
 const deploy = work('deploy', 'image', 'create', 'start')
@@ -57,7 +57,7 @@ const discard = work('claim', 'discard')
 type Row = Readonly<Record<Actual, VmPlan>>
 
 /** For a new generation. */
-const fresh: Readonly<Record<Desired, Row>> = {
+const forNewGeneration: Readonly<Record<Desired, Row>> = {
   running: { absent: lost, stopped: start, running: done, suspended: resume, failed: start, gone: start },
   // A VM that is down is stopped too, so that the driver cleans up after a failure.
   stopped: { absent: lost, stopped: done, running: stop, suspended: stop, failed: stop, gone: stop },
@@ -73,18 +73,18 @@ const fresh: Readonly<Record<Desired, Row>> = {
 }
 
 /** For a VM that is not deployed: it is created, and a missing disk is not lost. */
-const first: Readonly<Record<Desired, Row>> = {
-  running: { ...fresh.running, absent: deploy, stopped: deploy, failed: deploy, gone: deploy },
-  stopped: { ...fresh.stopped, absent: done },
-  suspended: { ...fresh.suspended, absent: notRunning },
-  deleted: fresh.deleted,
+const forUndeployed: Readonly<Record<Desired, Row>> = {
+  running: { ...forNewGeneration.running, absent: deploy, stopped: deploy, failed: deploy, gone: deploy },
+  stopped: { ...forNewGeneration.stopped, absent: done },
+  suspended: { ...forNewGeneration.suspended, absent: notRunning },
+  deleted: forNewGeneration.deleted,
 }
 
 /**
  * For a generation that was carried out. A VM that shut itself down or failed stays so until a user starts it, which is a new
  * generation. A VM that ended with its host is started again; a suspended one has lost its memory with the host.
  */
-const fulfilled: Readonly<Record<Exclude<Desired, 'deleted'>, Row>> = {
+const forFulfilled: Readonly<Record<Exclude<Desired, 'deleted'>, Row>> = {
   running: { absent: lost, stopped: done, running: done, suspended: done, failed: done, gone: start },
   stopped: { absent: lost, stopped: done, running: stop, suspended: stop, failed: done, gone: done },
   suspended: { absent: lost, stopped: done, running: suspend, suspended: done, failed: done, gone: done },
@@ -114,15 +114,15 @@ export function planFor(situation: VmSituation): VmPlan {
   const { desired, actual, isFulfilled, isDeployed, needsRevert, needsGrowth } = situation
   // Before a deletion too, so that both are done. If the VM does not run, the capture fails.
   if (situation.needsCapture && isDeployed) return capture
-  if (desired === 'deleted') return fresh.deleted[actual]
+  if (desired === 'deleted') return forNewGeneration.deleted[actual]
   if (situation.needsClaim) return canBeClaimed[actual] && !situation.isUnclaimable ? claim : discard
-  if (!isDeployed) return isFulfilled ? done : first[desired][actual]
-  if (isFulfilled) return fulfilled[desired][actual]
+  if (!isDeployed) return isFulfilled ? done : forUndeployed[desired][actual]
+  if (isFulfilled) return forFulfilled[desired][actual]
   if (needsRevert) return revert(situation)
   // Credentials without growth: after a revert, the file system is smaller than the disk, whose size stays.
   const isForGuest = situation.hasCredentials && desired === 'running'
   if ((needsGrowth || isForGuest) && actual !== 'absent') return resize(situation)
-  return fresh[desired][actual]
+  return forNewGeneration[desired][actual]
 }
 
 /** Replaces the disk. The VM is killed, because nothing on the old disk is kept. A lost disk is created. */

@@ -58,7 +58,7 @@ export class RecordKeeper {
     this.#isKept = false
   }
 
-  keepForGood(): void {
+  markKept(): void {
     if (!this.#isKept) this.#isUnwritten = true
     this.#isKept = true
   }

@@ -29,7 +29,7 @@ import {
   notRunningProblem,
   restartedWarning,
 } from './messages.ts'
-import { planFor, type Rest, type Work } from './plan.ts'
+import { type NoWork, planFor, type Work } from './plan.ts'
 import { RecordKeeper, type ReportTexts } from './record-keeper.ts'
 import { reportOf } from './report.ts'
 import type { TunnelTarget } from './tunnels.ts'
@@ -90,8 +90,8 @@ export class VmWorker {
     this.#life = found === undefined ? 'half-made' : 'active'
     this.handle = context.tools.handles.handleFor(uid)
     this.#keeper = new RecordKeeper(context.tools.handles, this.handle, found)
-    const { greets, driver } = context.tools
-    if (greets || driver.warm)
+    const { probeSsh, driver } = context.tools
+    if (probeSsh || driver.warm)
       this.#boot = new BootWatch(
         (address, signal) => this.#isUp(address, signal),
         () => this.#sendReport(),
@@ -207,7 +207,7 @@ export class VmWorker {
     this.#context.reports.forget(this.uid)
     this.#desired = undefined
     this.#credentials = undefined
-    this.#keeper.keepForGood()
+    this.#keeper.markKept()
     this.wake()
   }
 
@@ -231,15 +231,15 @@ export class VmWorker {
   #followBoot(): void {
     const desired = this.#desired
     const isUp = this.#observed.state === 'running' && this.#life !== 'ended' && desired !== undefined
-    const isWatched = this.#context.tools.greets !== undefined || desired?.isSlot === true
+    const isWatched = this.#context.tools.probeSsh !== undefined || desired?.isSlot === true
     const maxMs = desired?.isSlot ? slotPollMs : undefined
     this.#boot?.follow(isUp && isWatched ? { ip: desired.ip, port: desired.ssh } : undefined, maxMs)
   }
 
   /** Whether the guest has booted and, for a slot, can be claimed. */
   async #isUp(address: SshAddress, signal: AbortSignal): Promise<boolean> {
-    const { greets, driver } = this.#context.tools
-    if (greets && !(await greets(address, signal))) return false
+    const { probeSsh, driver } = this.#context.tools
+    if (probeSsh && !(await probeSsh(address, signal))) return false
     const desired = this.#desired
     if (!desired?.isSlot || !driver.warm) return true
     return driver.warm.prepare(this.handle, desired, signal).catch(() => false)
@@ -368,7 +368,7 @@ export class VmWorker {
         if (!this.isSilent && work.kind !== 'delete')
           this.#context.reports.sendProgress(this.uid, () => this.#report({ operation, ...power }))
       },
-      became: (state) => {
+      stateChanged: (state) => {
         this.#observed = { state }
       },
     })
@@ -434,7 +434,7 @@ export class VmWorker {
     this.#context.ended(this.uid)
   }
 
-  async #settleWithoutWork(desired: DesiredVm, { as }: Rest): Promise<void> {
+  async #settleWithoutWork(desired: DesiredVm, { as }: NoWork): Promise<void> {
     const problem = { done: undefined, lost: lostProblem(this.#context.node), 'not-running': notRunningProblem }[as]
     const isFulfilled = (this.#keeper.record?.fulfilled ?? 0) >= desired.generation
     if (isFulfilled && (as !== 'lost' || this.#keeper.record?.problem === problem)) return this.#sendReport()

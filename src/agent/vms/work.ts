@@ -8,7 +8,7 @@ import type { Captures } from '../captures/captures.ts'
 import type { ArrivalUser } from '../images/arrival.ts'
 import { baseKeyOf, type Images } from '../images/images.ts'
 import type { Handles, VmHandleRecord } from '../state/handles.ts'
-import type { Greets } from './boot-watch.ts'
+import type { SshProbe } from './boot-watch.ts'
 import type { GrowthRequest } from './grow.ts'
 import type { Work } from './plan.ts'
 import { bytesOf, diskGbOf, driverSpec, isoFile } from './spec.ts'
@@ -24,7 +24,7 @@ export interface Tools {
   /** Grows partition and file system in the guest. Returns a warning if that failed. */
   grow(growth: GrowthRequest, signal: AbortSignal): Promise<string | undefined>
   /** Whether a guest has booted; absent for simulated VMs. */
-  readonly greets?: Greets | undefined
+  readonly probeSsh?: SshProbe | undefined
 }
 
 interface Task {
@@ -35,7 +35,7 @@ interface Task {
   save(change: Partial<VmHandleRecord>): Promise<void>
   progress(phase: string, percent?: number): void
   /** Called when a step has changed the VM's state. */
-  became(state: 'stopped' | 'running' | 'suspended'): void
+  stateChanged(state: 'stopped' | 'running' | 'suspended'): void
   /** Whether there is a newer generation, for which the rest must be planned again. */
   isOutdated(): boolean
   readonly credentials: DesiredVm['growth']
@@ -76,7 +76,7 @@ export async function carryOut({ kind, steps }: Work, task: Task): Promise<WorkO
       task.progress(phases[step])
       await actions[step](context)
       const state = results[step]
-      if (state) task.became(state)
+      if (state) task.stateChanged(state)
     }
     failpoint(failPointOf(kind, 'done'))
     return { as: 'done', warning: context.warning }
