@@ -102,14 +102,6 @@ export async function stillThere(request: FastifyRequest, services: GateServices
   return session instanceof ApiError ? undefined : session?.principal
 }
 
-export async function mayStill(
-  operation: Operation,
-  request: FastifyRequest,
-  services: GateServices,
-): Promise<boolean> {
-  return (await lostBy(operation, request, services)) === undefined
-}
-
 /**
  * Authorizes the caller of a long-lived answer again. Returns what the caller has lost: the login, or the permission.
  */

@@ -5,26 +5,6 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { ImageFigures } from '../../api/nodes/agent.ts'
 import { type ObservedServer, stateMetrics } from './state-metrics.ts'
 
-interface OpenWatches {
-  readonly open: number
-  openOf(caller: string): number
-  enter(caller: string): void
-  leave(caller: string): void
-}
-
-export interface Metrics {
-  readonly registry: Registry
-  request(method: string, route: string, status: number, seconds: number): void
-  store(operation: string, seconds: number, outcome: string): void
-  legacy(endpoint: string, status: number): void
-  /** Adds what a node has counted since its last report. */
-  images(added: ImageFigures): void
-  loopBlocked(seconds: number): void
-  readonly watches: OpenWatches
-  /** Adds the metrics of a server's state, which are read at each scrape. */
-  observe(server: ObservedServer): void
-}
-
 /** Removes the series of namespaces that the caller may not see. The namespace is always the first label. */
 export const visibleMetrics = (text: string, maySee: (namespace: string) => boolean): string =>
   text
@@ -35,7 +15,9 @@ export const visibleMetrics = (text: string, maySee: (namespace: string) => bool
     })
     .join('\n')
 
-export function createMetrics(version: string): Metrics {
+export type Metrics = ReturnType<typeof createMetrics>
+
+export function createMetrics(version: string) {
   const registry = new Registry()
   const registers = [registry]
   const gauge = (name: string, help: string, labelNames: string[] = []) =>
@@ -79,21 +61,24 @@ export function createMetrics(version: string): Metrics {
 
   return {
     registry,
-    request(method, route, status, seconds) {
+    watches: new OpenWatches((open) => watchGauge.set(open)),
+    request(method: string, route: string, status: number, seconds: number): void {
       requests.observe({ method, route, status }, seconds)
       if (status === 401 || status === 403) refusals.labels(route, String(status)).inc()
     },
-    store: (operation, seconds, outcome) => latencies.observe({ operation, outcome }, seconds),
-    legacy: (endpoint, status) => legacy.labels(endpoint, String(status)).inc(),
-    images({ reads, readWaitMs, peerBytes, serverBytes, registryBytes }) {
+    store: (operation: string, seconds: number, outcome: string): void =>
+      latencies.observe({ operation, outcome }, seconds),
+    legacy: (endpoint: string, status: number): void => legacy.labels(endpoint, String(status)).inc(),
+    /** Adds what a node has counted since its last report. */
+    images({ reads, readWaitMs, peerBytes, serverBytes, registryBytes }: ImageFigures): void {
       lazyReads.inc(reads)
       lazyWaits.inc(readWaitMs / 1_000)
       for (const [source, bytes] of Object.entries({ peer: peerBytes, server: serverBytes, registry: registryBytes }))
         fetched.labels(source).inc(bytes)
     },
-    loopBlocked: (seconds) => loopBlocked.inc(seconds),
-    watches: countOpen((open) => watchGauge.set(open)),
-    observe: (server) => addState(registry, server),
+    loopBlocked: (seconds: number): void => loopBlocked.inc(seconds),
+    /** Adds the metrics of a server's state, which are read at each scrape. */
+    observe: (server: ObservedServer): void => addState(registry, server),
   }
 }
 
@@ -109,23 +94,32 @@ function addState(registry: Registry, server: ObservedServer): void {
   }
 }
 
-function countOpen(report: (open: number) => void): OpenWatches {
-  let open = 0
-  const byCaller = new Map<string, number>()
-  const openOf = (caller: string): number => byCaller.get(caller) ?? 0
-  const change = (caller: string, by: number): void => {
-    open += by
-    const own = openOf(caller) + by
-    if (own === 0) byCaller.delete(caller)
-    else byCaller.set(caller, own)
-    report(open)
+class OpenWatches {
+  open = 0
+  readonly #report: (open: number) => void
+  readonly #byCaller = new Map<string, number>()
+
+  constructor(report: (open: number) => void) {
+    this.#report = report
   }
-  return {
-    get open() {
-      return open
-    },
-    openOf,
-    enter: (caller) => change(caller, 1),
-    leave: (caller) => change(caller, -1),
+
+  openOf(caller: string): number {
+    return this.#byCaller.get(caller) ?? 0
+  }
+
+  enter(caller: string): void {
+    this.#change(caller, 1)
+  }
+
+  leave(caller: string): void {
+    this.#change(caller, -1)
+  }
+
+  #change(caller: string, by: number): void {
+    this.open += by
+    const ofCaller = this.openOf(caller) + by
+    if (ofCaller === 0) this.#byCaller.delete(caller)
+    else this.#byCaller.set(caller, ofCaller)
+    this.#report(this.open)
   }
 }

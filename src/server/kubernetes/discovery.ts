@@ -61,17 +61,7 @@ export function groupBody(catalogue: Catalogue, name: string): object | undefine
   return { kind: 'APIGroup', apiVersion: 'v1', name, versions: named, preferredVersion: named[0] }
 }
 
-interface Resource {
-  readonly plural: string
-  readonly singular: string
-  readonly kind: string
-  readonly isNamespaced: boolean
-  readonly verbs: readonly string[]
-  readonly shortNames: readonly string[] | undefined
-  readonly hasStatus: boolean
-}
-
-function resourcesOf({ kinds, reviews }: Catalogue, group: string, version: string): Resource[] {
+function resourcesOf({ kinds, reviews }: Catalogue, group: string, version: string) {
   const isHere = (each: { readonly group: string; readonly version: string }): boolean =>
     each.group === group && each.version === version
   return [

@@ -2,31 +2,9 @@
 import type { FastifyRequest } from 'fastify'
 import { badRequest, invalidField } from '../../api/errors.ts'
 
-export interface KubeQuery {
-  readonly isWatch: boolean
-  readonly limit: number | undefined
-  readonly continue: string | undefined
-  readonly labelSelector: string | undefined
-  readonly fieldSelector: string | undefined
-  /** Undefined for 0, which accepts any version. */
-  readonly resourceVersion: string | undefined
-  readonly resourceVersionMatch: string | undefined
-  readonly allowsBookmarks: boolean
-  readonly sendInitialEvents: boolean | undefined
-  readonly timeoutSeconds: number | undefined
-  readonly includeObject: 'None' | 'Metadata' | 'Object'
-  readonly isDryRun: boolean
-  readonly fieldValidation: 'Ignore' | 'Warn' | 'Strict'
-  readonly fieldManager: string | undefined
-  readonly isForced: boolean
-  /** For logs: keep the connection open for new lines. */
-  readonly isFollowed: boolean
-  /** For logs: how many of the existing lines. */
-  readonly tailLines: number | undefined
-  readonly propagationPolicy: string | undefined
-}
+export type KubeQuery = Readonly<ReturnType<typeof readQuery>>
 
-export function readQuery(request: FastifyRequest): KubeQuery {
+export function readQuery(request: FastifyRequest) {
   const all = (request.query ?? {}) as Readonly<Record<string, string | readonly string[] | undefined>>
   const text = (name: string): string | undefined => {
     const value = all[name]
@@ -40,6 +18,7 @@ export function readQuery(request: FastifyRequest): KubeQuery {
     continue: text('continue'),
     labelSelector: text('labelSelector'),
     fieldSelector: text('fieldSelector'),
+    /** Undefined for 0, which accepts any version. */
     resourceVersion: version === '0' ? undefined : version,
     resourceVersionMatch: oneOf(text('resourceVersionMatch'), 'resourceVersionMatch', ['Exact', 'NotOlderThan']),
     allowsBookmarks: flag(text('allowWatchBookmarks'), 'allowWatchBookmarks') ?? false,
@@ -50,7 +29,9 @@ export function readQuery(request: FastifyRequest): KubeQuery {
     fieldValidation: oneOf(text('fieldValidation'), 'fieldValidation', ['Ignore', 'Warn', 'Strict']) ?? 'Warn',
     fieldManager: managerName(text('fieldManager')),
     isForced: flag(text('force'), 'force') ?? false,
+    /** For logs: keep the connection open for new lines. */
     isFollowed: flag(text('follow'), 'follow') ?? false,
+    /** For logs: how many of the existing lines. */
     tailLines: text('tailLines') === '0' ? 0 : whole(text('tailLines'), 'tailLines'),
     propagationPolicy: text('propagationPolicy'),
   }

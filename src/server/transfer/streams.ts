@@ -5,7 +5,7 @@ import { ApiError } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
 import { callerKey } from '../../auth/principal.ts'
 import type { Settings } from '../config/settings.ts'
-import { type GateServices, mayStill } from '../gate/authenticate.ts'
+import { type GateServices, lostBy } from '../gate/authenticate.ts'
 import { refuseWhenStopping } from '../http/drain.ts'
 import type { Metrics } from '../http/metrics.ts'
 
@@ -55,7 +55,7 @@ export async function stream(
   const { stopping, staleness } = services
   const source = await open(AbortSignal.any([closed.signal, stopping]))
   const recheck = setInterval(async () => {
-    if (isOver() || !(await mayStill(operation, request, services))) closed.abort()
+    if (isOver() || (await lostBy(operation, request, services))) closed.abort()
   }, recheckMs).unref()
   const { watches } = services.metrics
   watches.enter(caller)
