@@ -9,7 +9,7 @@ import { serveIssuer } from './browser/issuer.ts'
 import type { Settings } from './config/settings.ts'
 import { Idempotency, type IdempotencyServices } from './gate/idempotency.ts'
 import { spellAnswers } from './gate/spelling.ts'
-import { logFailure, refusalHeaders, refusalOf, soundFields } from './http/refusals.ts'
+import { refusalHeaders, refusalOf, soundFields } from './http/refusals.ts'
 import { serveSwagger } from './http/swagger.ts'
 import { serveLegacyPage } from './legacy/page.ts'
 import { type LegacyServices, refuseStray, serveLegacy } from './legacy/routes.ts'
@@ -40,14 +40,16 @@ export function createApp(services: AppServices, operations = createOperations(s
       ? refuseStray(services, refusal, request, reply)
       : sendRefusal(refusal, request, reply)
   const { pathPrefix } = services.settings.console
-  const app = createBaseApp(services, { plainHttp: services.plainHttp, pathPrefix, sendRefusal: refuse })
-  spellAnswers(app, services)
-  app.setErrorHandler((error, request, reply) => {
-    const check = checks[request.routeOptions.config.operation as keyof typeof checks]
-    const refusal = refusalOf(error, isObject(request.body) ? check?.(soundFields(request.body, error)) : undefined)
-    logFailure(services.log, refusal, { requestId: request.id, route: request.routeOptions.url ?? '' })
-    return sendRefusal(refusal, request, reply)
+  const app = createBaseApp(services, {
+    plainHttp: services.plainHttp,
+    pathPrefix,
+    sendRefusal: refuse,
+    toRefusal(error, { body, routeOptions }) {
+      const check = checks[routeOptions.config.operation as keyof typeof checks]
+      return refusalOf(error, isObject(body) ? check?.(soundFields(body, error)) : undefined)
+    },
   })
+  spellAnswers(app, services)
   app.setNotFoundHandler((request, reply) => {
     const rateLimited = services.limits.charge(request, undefined)
     return refuse(rateLimited ?? unknownPath(request, reply), request, reply)

@@ -14,7 +14,7 @@ import { type ListenerOptions, listenerFactory } from './http/listener.ts'
 import { type ObserveServices, observeRequests } from './http/observe.ts'
 import { parseBodies } from './http/parse-body.ts'
 import { plainUrl } from './http/plain-url.ts'
-import { refusalOf } from './http/refusals.ts'
+import { logFailure, refusalOf } from './http/refusals.ts'
 import { countTraffic } from './http/traffic.ts'
 import { limitBodies } from './transfer/request-timeout.ts'
 
@@ -38,6 +38,8 @@ interface BaseAppOptions extends Pick<ListenerOptions, 'plainHttp' | 'minVersion
   /** A prefix of paths that a proxy may leave in place. */
   readonly pathPrefix?: string
   readonly sendRefusal: SendRefusal
+  /** Default: `refusalOf`. */
+  toRefusal?(error: unknown, request: FastifyRequest): ApiError
   /** Sees the text of a JSON body before it is parsed. */
   inspectBody?(request: FastifyRequest, text: string): void
 }
@@ -83,6 +85,11 @@ export function createBaseApp(services: BaseAppServices, options: BaseAppOptions
   limitBodies(app, { requestSeconds: limits.requestSeconds, silenceSeconds: limits.uploadSilenceSeconds })
   observeRequests(app, services)
   closeConnections(app, services.stopping)
+  app.setErrorHandler((error, request, reply) => {
+    const refusal = options.toRefusal?.(error, request) ?? refusalOf(error)
+    logFailure(services.log, refusal, { requestId: request.id, route: request.routeOptions.url ?? '' })
+    return sendRefusal(refusal, request, reply)
+  })
   if (services.staleness) refuseWhenStale(app, services.staleness)
   if (services.horizon) readOwnWrites(app, services.horizon)
   return app

@@ -6,7 +6,7 @@ import { realNamespace } from '../../rules/names.ts'
 import { createBaseApp, type SendRefusal } from '../base-app.ts'
 import { authenticate, unauthorized } from '../gate/authenticate.ts'
 import { spellingOf } from '../gate/spelling.ts'
-import { logFailure, refusalHeaders, refusalOf } from '../http/refusals.ts'
+import { refusalHeaders } from '../http/refusals.ts'
 import { duplicateFields } from './changes/duplicate-fields.ts'
 import { coreVersions, groupBody, groupList, resourceList } from './discovery.ts'
 import { kindAt, kinds } from './kinds/index.ts'
@@ -44,11 +44,6 @@ export function createKubernetesApp(services: KubernetesServices): FastifyInstan
   })
   app.decorateRequest('about')
   app.decorateRequest('duplicates')
-  app.addHook('onRequest', (request, reply, done) => {
-    request.about = {}
-    reply.header('x-request-id', request.id)
-    done()
-  })
   app.addContentTypeParser<Buffer>(protobufType, { parseAs: 'buffer' }, (_request, bytes, done) => {
     try {
       done(null, decodeProtobuf(bytes))
@@ -56,7 +51,9 @@ export function createKubernetesApp(services: KubernetesServices): FastifyInstan
       done(error as Error)
     }
   })
-  app.addHook('onRequest', (request, _reply, done) => {
+  app.addHook('onRequest', (request, reply, done) => {
+    request.about = {}
+    reply.header('x-request-id', request.id)
     const judge = (principal: FastifyRequest['principal']): ApiError | undefined => {
       request.principal = principal
       const rateLimited = limits.charge(request, principal)
@@ -65,11 +62,6 @@ export function createKubernetesApp(services: KubernetesServices): FastifyInstan
       return isPerson ? undefined : unauthorized()
     }
     authenticate(request, tokens, judge, done)
-  })
-  app.setErrorHandler((error, request, reply) => {
-    const refusal = refusalOf(error)
-    logFailure(services.log, refusal, { requestId: request.id, route: request.routeOptions.url ?? '' })
-    return refuse(refusal, request, reply)
   })
   app.setNotFoundHandler((request, reply) => refuse(noSuchPath(), request, reply))
   serveDiscovery(app, services)

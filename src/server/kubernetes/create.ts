@@ -39,7 +39,7 @@ async function createNamed(writer: Writer, input: ObjectInput, meta: StoredMetad
   const call = (kind.create as NonNullable<Kind['create']>).plan(input)
   const { value, written, isRecordWritten } = await runWith(writer, call, { key, refusal, meta })
   if (query.isDryRun) return rehearsed(writer, input, writtenObject(writer, written))
-  // To commit a VM changes the image of the VM, whatever the name of the object.
+  // Committing a VM changes the image of the VM, whatever the name of the object.
   const { name: stored } = fieldsOf(value)
   const storedName = typeof stored === 'string' ? stored : name
   const { key: storedKey, rev } = objects.entry(storedName)

@@ -98,7 +98,7 @@ async function removeNow(
 async function untilAccepted(start: (accepted: () => Promise<void>) => Promise<unknown>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const work = start(async () => resolve())
-  // A failure after the answer has nowhere to go; an earlier one rejects the race.
+  // The race reports only a failure before the answer.
   work.catch(() => undefined)
   await Promise.race([work, promise])
 }
