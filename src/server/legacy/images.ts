@@ -12,8 +12,9 @@ import {
 import { copyIso, deleteIso, listIsos, uploadIso } from '../../api/images/isos.ts'
 import { listRemoteImages, pullRemoteImage } from '../../api/images/remote-images.ts'
 import { listRemoteIsos, pullRemoteIso } from '../../api/images/remote-isos.ts'
-import type { Operation } from '../../api/operation.ts'
+import { type Operation, paramNames } from '../../api/operation.ts'
 import { commitVm, saveVm } from '../../api/vms/vms.ts'
+import { defined } from '../../platform/defined.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { ImageRecord } from '../../store/records/fleet-records.ts'
 import { Waits } from '../nodes/waits.ts'
@@ -100,23 +101,17 @@ export function imageCalls({ collections }: { readonly collections: Collections 
     key: (name) => collections.isos.key('', name),
   }
 
-  const copy =
-    (kind: Kind, operation: Operation, message: string): LegacyHandler =>
+  /** Copies or pulls, and answers when the new image or ISO is ready. */
+  const make =
+    (kind: Kind, operation: Operation, message: string, required: readonly 'new_name'[] = []): LegacyHandler =>
     async (context) => {
-      const { [kind.word]: source, new_name: name } = readLegacyFields(context.fields, named, [kind.word, 'new_name'])
-      const made = await context.run(operation, { params: { [kind.word]: source } as never, body: { name } as never })
-      await ready(kind, (made as { name: string }).name, context)
+      const { word } = kind
+      const { [word]: source, new_name: name } = readLegacyFields(context.fields, named, [word, ...required])
+      const param = paramNames(operation.path).at(-1) ?? ''
+      const input = { params: { [param]: source } as never, body: defined({ name }) as never }
+      const { name: made } = (await context.run(operation, input)) as { name: string }
+      await ready(kind, made, context)
       return { message }
-    }
-
-  const pull =
-    (kind: Kind, operation: Operation): LegacyHandler =>
-    async (context) => {
-      const { [kind.word]: source, new_name: name } = readLegacyFields(context.fields, named, [kind.word])
-      const params = { [`remote${kind.word}`]: source } as never
-      const made = await context.run(operation, { params, body: (name === undefined ? {} : { name }) as never })
-      await ready(kind, (made as { name: string }).name, context)
-      return { message: `Successfully copied ${kind.word}.` }
     }
 
   const remove =
@@ -158,8 +153,8 @@ export function imageCalls({ collections }: { readonly collections: Collections 
     'GET /resources/image/list-remote': async (context) => ({
       images: await namesOf(context, listRemoteImages),
     }),
-    'POST /resources/image/copy': copy(images, copyImage, 'Successfully copied'),
-    'POST /resources/image/pull': pull(images, pullRemoteImage),
+    'POST /resources/image/copy': make(images, copyImage, 'Successfully copied', ['new_name']),
+    'POST /resources/image/pull': make(images, pullRemoteImage, 'Successfully copied image.'),
     'POST /resources/image/delete': remove(images, deleteImage),
     'POST /resources/image/commit': commit,
     'POST /resources/image/save': save,
@@ -172,8 +167,8 @@ export function imageCalls({ collections }: { readonly collections: Collections 
       isos: await namesOf(context, listRemoteIsos),
       images: await namesOf(context, listRemoteImages),
     }),
-    'POST /resources/iso/pull': pull(isos, pullRemoteIso),
-    'POST /resources/iso/copy': copy(isos, copyIso, 'Successfully copied iso.'),
+    'POST /resources/iso/pull': make(isos, pullRemoteIso, 'Successfully copied iso.'),
+    'POST /resources/iso/copy': make(isos, copyIso, 'Successfully copied iso.', ['new_name']),
     'POST /resources/iso/delete': remove(isos, deleteIso),
     'POST /resources/iso/upload': upload(uploadIso),
   }
