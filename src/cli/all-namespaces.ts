@@ -8,7 +8,7 @@ export const allNamespacesOption = {
   'all-namespaces': { type: 'boolean', short: 'A', description: 'All namespaces you can use' },
 } as const satisfies Options
 
-const atOnce = 8
+const maxConcurrent = 8
 
 interface InNamespace {
   readonly namespace: string
@@ -33,9 +33,9 @@ export async function listNamespaced<T extends InNamespace>(
   if (!isEverywhere) return { items: await list(namespace), columns, where: namespace, namespace }
   const names = (await client.listAll(listNamespaces, { signal })).map(({ name }) => name)
   const items: T[] = []
-  for (let start = 0; start < names.length; start += atOnce)
+  for (let start = 0; start < names.length; start += maxConcurrent)
     for (const found of await Promise.all(
-      names.slice(start, start + atOnce).map((name) => list(name).catch(unlessGone)),
+      names.slice(start, start + maxConcurrent).map((name) => list(name).catch(unlessDeleted)),
     ))
       items.push(...found)
   return {
@@ -47,7 +47,7 @@ export async function listNamespaced<T extends InNamespace>(
 }
 
 /** Ignores a namespace that was deleted after it was listed. */
-function unlessGone(error: unknown): readonly never[] {
+function unlessDeleted(error: unknown): readonly never[] {
   if (error instanceof ApiError && error.reason === 'NotFound') return []
   throw error
 }

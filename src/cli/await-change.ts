@@ -26,12 +26,12 @@ export async function awaitChange<O extends Operation & { readonly method: 'POST
   { timeoutMs, what, next, onRetry }: AwaitedChange,
 ): Promise<ResponseOf<O>> {
   const idempotencyKey = randomKey()
-  let isTold = false
+  let hasNoted = false
   const retrying = (reason: string): void => {
     const text = `${reason}; trying again`
     if (onRetry) onRetry(text)
-    else if (!isTold) note(visible(text))
-    isTold = true
+    else if (!hasNoted) note(visible(text))
+    hasNoted = true
   }
   try {
     return await callUntilDone(client, operation, { ...input, idempotencyKey, signal }, timeoutMs, retrying)

@@ -22,9 +22,9 @@ interface Loss {
 /** Throws unless the user confirms. */
 export async function confirmLoss({ host, signal }: Context, { yes, question, refused }: Loss): Promise<void> {
   if (yes || !canAsk(host)) return
-  const asked = await question()
-  if (asked === undefined) return
-  host.stderr.write(`${asked} [y/N] `)
+  const text = await question()
+  if (text === undefined) return
+  host.stderr.write(`${text} [y/N] `)
   const answer = await readLine(host, signal)
   if (/^(y|yes)$/i.test(answer)) return
   // A user who answers no needs no hint.

@@ -25,9 +25,9 @@ interface Deletion {
   readonly sentence?: (name: string) => string
 }
 
-const atOnce = 8
+const maxConcurrent = 8
 /** From the least to the most severe: a missing record needs no deletion. */
-const badness: readonly number[] = [
+const bySeverity: readonly number[] = [
   exitCodes.done,
   exitCodes.notFound,
   exitCodes.conflict,
@@ -69,7 +69,7 @@ export async function deleteEach(context: Context, deletion: Deletion): Promise<
       above(() => {
         exitCode = reportFailure(outcome, { host, helpLine: '', secrets, interrupted: false })
       })
-      if (badness.indexOf(exitCode) > badness.indexOf(worst)) worst = exitCode
+      if (bySeverity.indexOf(exitCode) > bySeverity.indexOf(worst)) worst = exitCode
     }
   } finally {
     // Also after an error: a program must learn what was deleted.
@@ -91,10 +91,10 @@ async function* inOrder(names: readonly string[], remove: Deletion['remove']): A
     const outcome = remove(name).catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))))
     started.push(outcome.then((outcome) => ({ name, outcome })))
   }
-  for (const name of names.slice(0, atOnce)) start(name)
+  for (const name of names.slice(0, maxConcurrent)) start(name)
   for (let index = 0; index < names.length; index++) {
     const settled = (await started[index]) as Outcome
-    const next = names[index + atOnce]
+    const next = names[index + maxConcurrent]
     if (next !== undefined) start(next)
     yield settled
   }

@@ -1,4 +1,4 @@
-// Adds a hint to a refusal: the name that was probably meant, or that client and server versions do not match. Has a
+// Adds a hint to a refusal: the name that was probably nearName, or that client and server versions do not match. Has a
 // short timeout, after which the refusal is shown without a hint.
 import { ApiError } from '../api/errors.ts'
 import { allNouns, isListed } from '../api/nouns.ts'
@@ -18,15 +18,15 @@ interface ExplainRequest {
 }
 
 /** Returns the error, with a better hint if there is one. */
-export async function explain(error: unknown, asked: ExplainRequest): Promise<unknown> {
+export async function explain(error: unknown, request: ExplainRequest): Promise<unknown> {
   if (!(error instanceof ApiError)) return error
   const isMissing = error.reason === 'NotFound' && error.options.kind !== undefined
   // Errors of the service have a request ID. An error of this program can only be about a name that a list lacks.
   if (error.requestId === undefined && (!isMissing || error.options.hint?.startsWith('Did you mean'))) return error
   const more = await (isMissing && error.options.kind
-    ? meant(error.options.kind, error.options.name, asked)
-    : strange.has(error.reason)
-      ? apart(asked)
+    ? nearName(error.options.kind, error.options.name, request)
+    : maybeVersion.has(error.reason)
+      ? versionMismatch(request)
       : undefined)
   if (more === undefined) return error
   const { hint } = error.options
@@ -36,9 +36,14 @@ export async function explain(error: unknown, asked: ExplainRequest): Promise<un
 type More = (hint: string | undefined) => string
 
 /** Reasons that a client or server of another version may cause. */
-const strange: ReadonlySet<string> = new Set(['NotFound', 'BadRequest', 'MethodNotAllowed', 'UnsupportedMediaType'])
+const maybeVersion: ReadonlySet<string> = new Set([
+  'NotFound',
+  'BadRequest',
+  'MethodNotAllowed',
+  'UnsupportedMediaType',
+])
 
-async function meant(
+async function nearName(
   kind: string,
   name: string | undefined,
   { host, namespace }: ExplainRequest,
@@ -50,7 +55,7 @@ async function meant(
   return near === undefined ? undefined : (hint) => `Did you mean ${near}?${hint ? ` ${hint}` : ''}`
 }
 
-async function apart({ host }: ExplainRequest): Promise<More | undefined> {
+async function versionMismatch({ host }: ExplainRequest): Promise<More | undefined> {
   try {
     const client = openClient(host, findConnection(host), { timeoutMs: namesTimeoutMs, attempts: 1 })
     const { version } = await client.call(getClusterInfo, { signal: AbortSignal.timeout(namesTimeoutMs) })

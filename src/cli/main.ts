@@ -8,9 +8,9 @@ import { asksForHelpEarly, isLeaf, locate } from './line/locate.ts'
 import { asksForHelp, type Parsed, parse, usageLine } from './line/parse.ts'
 import { showHelp } from './line/show-help.ts'
 
-export async function main(words: readonly string[], world: Host, commands: CommandTable): Promise<number> {
+export async function main(words: readonly string[], processHost: Host, commands: CommandTable): Promise<number> {
   const secrets = new Set<string>()
-  let host = world
+  let host = processHost
   let usage = 'Run svc3 --help to see the commands'
   let signal: AbortSignal | undefined
   let namespace: string | undefined
@@ -37,7 +37,7 @@ export async function main(words: readonly string[], world: Host, commands: Comm
       ...Object.entries(command.arguments).map(([name, { secret }]) => [secret, parsed.args[name]] as const),
     ]
     for (const [secret, value] of given) if (secret && typeof value === 'string') secrets.add(value)
-    host = asAsked(world, parsed)
+    host = withGlobalOptions(processHost, parsed)
     namespace = parsed.options.namespace as string | undefined
     signal = command.ownSignals ? new AbortController().signal : host.interruption()
     const context = createContext({ host, parsed, signal, secrets, commands })
@@ -51,7 +51,7 @@ export async function main(words: readonly string[], world: Host, commands: Comm
 }
 
 /** Puts --debug and --context into the environment, where the rest of the program reads them. Options win over variables. */
-function asAsked(host: Host, { options: { debug, context } }: Parsed): Host {
+function withGlobalOptions(host: Host, { options: { debug, context } }: Parsed): Host {
   if (debug !== true && context === undefined) return host
   const without = { SVC3_API_URL: undefined, SVC3_TOKEN: undefined, SVC3_DATA: undefined }
   const elsewhere = { SVC3_CONTEXT: String(context), ...without }

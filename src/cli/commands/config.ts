@@ -71,7 +71,7 @@ function checkedAuthorities(host: Host, file: string): string | undefined {
   return path.resolve(host.workingDir, file)
 }
 
-interface Shown {
+interface ContextView {
   readonly name: string
   readonly current: boolean
   readonly apiUrl: string
@@ -89,7 +89,7 @@ const view = defineCommand({
     const { config = {} } = readCliConfig(context.host)
     const current = stringOf(config.currentContext)
     const pins = fieldsOf(config.pins) ?? {}
-    const items = Object.entries(fieldsOf(config.contexts) ?? {}).map(([name, value]): Shown => {
+    const items = Object.entries(fieldsOf(config.contexts) ?? {}).map(([name, value]): ContextView => {
       const fields = fieldsOf(value) ?? {}
       const apiUrl = stringOf(fields.apiUrl) ?? ''
       const fingerprint = stringOf(pins[URL.canParse(apiUrl) ? new URL(apiUrl).origin : '']) ?? ''
@@ -102,7 +102,7 @@ const view = defineCommand({
   },
 })
 
-const columns: readonly OutputColumn<Shown>[] = [
+const columns: readonly OutputColumn<ContextView>[] = [
   { header: 'CONTEXT', cell: ({ name }) => name },
   { header: 'CURRENT', cell: ({ current }) => (current ? 'yes' : '') },
   { header: 'API-URL', cell: ({ apiUrl }) => apiUrl },

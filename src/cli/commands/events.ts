@@ -71,8 +71,8 @@ export const command = defineCommand({
       return 0
     }
     const row = await growingTable(columnsOf(namespace === defaultNamespace), context.rendering())
-    const told = { signal: context.signal, onConnection: noteConnection(context) }
-    for await (const { type, object } of followList(client, listEvents, input, told)) {
+    const watchOptions = { signal: context.signal, onConnection: noteConnection(context) }
+    for await (const { type, object } of followList(client, listEvents, input, watchOptions)) {
       if (type === 'ADDED')
         context.host.stdout.write(context.isData || options.jsonl ? `${JSON.stringify(object)}\n` : row(object))
     }

@@ -117,7 +117,7 @@ const info = defineCommand({
   },
 })
 
-interface Awaited {
+interface CacheWait {
   readonly image: string
   readonly nodes: readonly string[]
   readonly timeoutMs: number
@@ -127,7 +127,7 @@ interface Awaited {
 export async function untilCached(
   context: Context,
   { client, namespace, sameTargetFlags }: Session,
-  { image, nodes, timeoutMs }: Awaited,
+  { image, nodes, timeoutMs }: CacheWait,
 ): Promise<CachedCopy[]> {
   const next = `To follow it: svc3 imagecache info ${image}${sameTargetFlags}`
   const late = AbortSignal.timeout(timeoutMs)
@@ -152,10 +152,10 @@ export async function untilCached(
   throw new TimedOut(`Image ${image} is not on all nodes yet`, next)
 }
 
-type Shown = ((open: readonly CachedCopy[]) => void) & { end(): void }
+type NodeLines = ((open: readonly CachedCopy[]) => void) & { end(): void }
 
 /** Shows a line for each node that is still fetching. */
-function linePerNode(board: Board, image: string): Shown {
+function linePerNode(board: Board, image: string): NodeLines {
   const lines = new Map<string, ProgressDisplay>()
   const show = (open: readonly CachedCopy[]): void => {
     for (const { node, state, progress } of open) {

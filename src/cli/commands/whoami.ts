@@ -9,7 +9,7 @@ import { chooseNamespace } from '../connect/connection.ts'
 import type { Field } from '../output/record.ts'
 import { printRecord } from '../record-commands.ts'
 
-interface Shown {
+interface WhoamiView {
   readonly user: string
   readonly kind: string
   readonly role: 'administrator' | 'developer' | 'none'
@@ -35,7 +35,7 @@ export const command = defineCommand({
     const { client } = await context.connect()
     const namespaces = (await client.listAll(listNamespaces, { signal })).map(({ name }) => name)
     const claims = claimsOf(connection.token ?? '')
-    const shown: Shown = {
+    const shown: WhoamiView = {
       user: (claims && subjectOf(claims)) ?? 'unknown',
       kind: claims?.kind ?? 'unknown',
       role: claims?.admin ? 'administrator' : namespaces.length > 0 ? 'developer' : 'none',
@@ -49,13 +49,13 @@ export const command = defineCommand({
   },
 })
 
-const roles: Readonly<Record<Shown['role'], string>> = {
+const roles: Readonly<Record<WhoamiView['role'], string>> = {
   administrator: 'administrator of the cluster',
   developer: 'developer',
   none: 'none (ask an administrator for access to a namespace)',
 }
 
-const fieldsAt = (now: Date): readonly Field<Shown>[] => [
+const fieldsAt = (now: Date): readonly Field<WhoamiView>[] => [
   { label: 'User', value: ({ user }) => user },
   { label: 'Role', value: ({ role }) => roles[role] },
   { label: 'Server', value: ({ server }) => server },

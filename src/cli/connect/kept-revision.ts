@@ -6,18 +6,18 @@ import { createRevision, type Revision } from '../../client/revision.ts'
 import type { Host } from '../host.ts'
 
 /** A working server is never further behind than this. */
-const keptMs = 600_000
+const storedMs = 600_000
 /** Number of other servers to remember. */
-const maxKept = 20
+const maxStored = 20
 
-type Kept = Readonly<Record<string, { readonly atMs: number; readonly revision: string }>>
+type StoredRevisions = Readonly<Record<string, { readonly atMs: number; readonly revision: string }>>
 
 export function keptRevision(host: Host, apiUrl: string): Revision {
   const file = fileOf(host)
   if (file === undefined) return createRevision()
   return createRevision(freshOf(read(file), host.now().getTime())[apiUrl]?.revision, (revision) => {
     const nowMs = host.now().getTime()
-    const others = Object.entries(freshOf(read(file), nowMs)).slice(-maxKept)
+    const others = Object.entries(freshOf(read(file), nowMs)).slice(-maxStored)
     write(file, { ...Object.fromEntries(others), [apiUrl]: { atMs: nowMs, revision } })
   })
 }
@@ -35,17 +35,19 @@ function read(file: string): unknown {
   }
 }
 
-function freshOf(value: unknown, nowMs: number): Kept {
+function freshOf(value: unknown, nowMs: number): StoredRevisions {
   if (typeof value !== 'object' || value === null) return {}
-  const isFresh = (kept: unknown): kept is Kept[string] => {
-    const { atMs, revision } = (kept ?? {}) as Partial<Kept[string]>
-    return typeof atMs === 'number' && typeof revision === 'string' && atMs <= nowMs && nowMs - atMs < keptMs
+  const isFresh = (kept: unknown): kept is StoredRevisions[string] => {
+    const { atMs, revision } = (kept ?? {}) as Partial<StoredRevisions[string]>
+    return typeof atMs === 'number' && typeof revision === 'string' && atMs <= nowMs && nowMs - atMs < storedMs
   }
-  return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, Kept[string]] => isFresh(entry[1])))
+  return Object.fromEntries(
+    Object.entries(value).filter((entry): entry is [string, StoredRevisions[string]] => isFresh(entry[1])),
+  )
 }
 
 /** Writes atomically. If two commands write at the same time, one of their revisions is lost. */
-function write(file: string, kept: Kept): void {
+function write(file: string, kept: StoredRevisions): void {
   const next = `${file}.${process.pid}`
   try {
     fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })

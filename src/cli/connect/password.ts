@@ -6,7 +6,7 @@ import { Interrupted, UsageError } from '../line/usage.ts'
 const maxBytes = 64 * 1024
 const keys = { interrupt: '\u0003', end: '\u0004', backspace: '\b', delete: '\u007f', killLine: '\u0015' } as const
 
-interface Wanted {
+interface SecretOptions {
   /** The word for the secret in messages. */
   readonly noun?: string
   /** The hint for an empty secret. */
@@ -18,7 +18,7 @@ interface Wanted {
 }
 
 /** Reads the password from standard input; on a terminal, asks for it. */
-export async function readPassword(context: Context, question: string, wanted: Wanted = {}): Promise<string> {
+export async function readPassword(context: Context, question: string, wanted: SecretOptions = {}): Promise<string> {
   const { noun = 'password', next = 'Pipe it in, for example: printf %s "$PASSWORD" | svc3 …', check } = wanted
   const { stdin } = context.host
   const password = stdin.isTerminal ? await ask(context, question) : await readAll(context, noun)

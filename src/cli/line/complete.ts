@@ -84,7 +84,7 @@ function locatedOf(table: CommandTable, words: readonly string[]): Located | und
   }
 }
 
-interface Given {
+interface ScannedWords {
   /** The option whose value is being typed. */
   readonly pending: Option | undefined
   readonly isAfterDashes: boolean
@@ -93,7 +93,7 @@ interface Given {
   readonly values: ReadonlyMap<string, string>
 }
 
-function scan(options: Options, words: readonly string[]): Given {
+function scan(options: Options, words: readonly string[]): ScannedWords {
   const byShort = new Map(Object.entries(options).map(([name, { short }]) => [short, name]))
   const values = new Map<string, string>()
   const plain: string[] = []
@@ -159,7 +159,7 @@ function argumentAt(args: Arguments, index: number): Arguments[string] | undefin
   return all[index] ?? (last?.repeatable ? last : undefined)
 }
 
-const optionWords = (options: Options, { values }: Given): Completion[] =>
+const optionWords = (options: Options, { values }: ScannedWords): Completion[] =>
   Object.entries(options)
     .filter(([name, option]) => !values.has(name) || (option.type === 'string' && option.repeatable))
     .map(([name, { description }]) => ({ value: `--${name}`, description }))

@@ -39,7 +39,7 @@ const logMs = 10_000
 /** In a log, a step that takes longer is printed again. */
 const sameStepMs = 30_000
 /** Shorter waits show no elapsed time on a terminal. */
-const patienceSeconds = 2
+const minElapsedSeconds = 2
 const barWidth = 20
 const usualColumns = 80
 const maxLines = 8
@@ -157,7 +157,7 @@ function changingLines(stderr: Stderr): Board {
 function lineText({ what, startMs, rate, step = { text: '' } }: Line, columns: number): string {
   const nowMs = performance.now()
   const seconds = Math.floor((nowMs - startMs) / 1_000)
-  const clock = seconds < patienceSeconds ? '' : ` (${seconds} s)`
+  const clock = seconds < minElapsedSeconds ? '' : ` (${seconds} s)`
   const { text, percent } = shownStep(step, rate, nowMs)
   // Leaves one column free, because a full line would wrap and could not be cleared.
   const room = columns - widthOf(clock) - 1

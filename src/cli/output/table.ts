@@ -17,8 +17,8 @@ type Row = readonly string[]
 
 const gaps = ['   ', '  ', ' '] as const
 /** The narrowest width of a cut column. */
-const leastWidth = 8
-const leastNameWidth = 16
+const minWidth = 8
+const minNameWidth = 16
 
 /** The width that each column needs. */
 export const widthsOf = (rows: readonly Row[]): number[] =>
@@ -102,10 +102,10 @@ function fitted(
   for (; over > 0; over--) {
     const widest = widths.reduce((best, width, index) => {
       const isCuttable = index > 0 && keeps[index] === undefined
-      return isCuttable && width > (widths[best] ?? leastWidth) ? index : best
+      return isCuttable && width > (widths[best] ?? minWidth) ? index : best
     }, -1)
     if (widest > 0) widths[widest] = (widths[widest] ?? 0) - 1
-    else if (keeps[0] === undefined && (widths[0] ?? 0) > leastNameWidth) widths[0] = (widths[0] ?? 0) - 1
+    else if (keeps[0] === undefined && (widths[0] ?? 0) > minNameWidth) widths[0] = (widths[0] ?? 0) - 1
     else break
   }
   return { widths, gap, room, isOver: over > 0 }

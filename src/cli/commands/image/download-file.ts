@@ -43,21 +43,21 @@ export async function downloadFile(context: Context, kind: ImageKind, choice: Do
   const suffix = format === 'raw' ? '' : `-${format}`
   const part = `${file}.${(image.checksum ?? '').replace('sha256:', '').slice(0, 12)}${suffix}.part`
   const from = { client, kind, namespace, image, signal, format, tag: `"${image.checksum}${suffix}"` }
-  await alone(part, file, () => fetchAll(context, from, part, file))
+  await withPartLock(part, file, () => fetchAll(context, from, part, file))
   await context.done(`${kind.label} ${name} saved as ${file}.`, image)
   return 0
 }
 
 /** Locks the partial file: the slower of two processes would truncate what the other has completed. */
-async function alone(part: string, file: string, work: () => Promise<void>): Promise<void> {
-  let isAlone = false
+async function withPartLock(part: string, file: string, work: () => Promise<void>): Promise<void> {
+  let hasLock = false
   try {
     await withLockFile(`${part}.lock`, () => {
-      isAlone = true
+      hasLock = true
       return work()
     })
   } catch (error) {
-    if (isAlone) throw error
+    if (hasLock) throw error
     // Continues without a lock if the file system has none, such as exFAT. `work` reports other errors of the folder.
     if (!(error instanceof LockedError)) return work()
     throw new Failure(
@@ -67,7 +67,7 @@ async function alone(part: string, file: string, work: () => Promise<void>): Pro
   }
 }
 
-async function fetchAll(context: Context, from: From, part: string, file: string): Promise<void> {
+async function fetchAll(context: Context, from: DownloadSource, part: string, file: string): Promise<void> {
   const { kind, image, signal } = from
   await using handle = await openPart(part)
   let meter: TransferMeter | undefined
@@ -78,8 +78,8 @@ async function fetchAll(context: Context, from: From, part: string, file: string
       try {
         // The first request includes the last stored byte, because a range must not be empty.
         const first = meter ? bytesBefore : Math.max(0, bytesBefore - 1)
-        const answer = await ask(from, first)
-        const { start, totalBytes } = placeOf(answer, first)
+        const answer = await fetchPart(from, first)
+        const { start, totalBytes } = rangeOf(answer, first)
         meter ??= startMeter(context, `${kind.word} ${image.name}`, totalBytes, start)
         const reached = await skipZeros(answer, handle, await save(answer, handle, start, meter), totalBytes)
         meter.at(reached)
@@ -106,7 +106,7 @@ async function fetchAll(context: Context, from: From, part: string, file: string
   }
 }
 
-interface From {
+interface DownloadSource {
   readonly client: Client
   readonly kind: ImageKind
   readonly namespace: string
@@ -119,7 +119,7 @@ interface From {
 const fileName = (name: string, format: string): string =>
   format === 'raw' || name.endsWith(`.${format}`) ? name : `${name}.${format}`
 
-async function ask(from: From, first: number): Promise<TransportResponse> {
+async function fetchPart(from: DownloadSource, first: number): Promise<TransportResponse> {
   const { client, kind, namespace, image, signal, format, tag } = from
   const range = `bytes=${first}-${(Math.floor(first / partBytes) + 1) * partBytes - 1}`
   const answer = await client.open(kind.download, {
@@ -133,9 +133,9 @@ async function ask(from: From, first: number): Promise<TransportResponse> {
 }
 
 /** The offset of the response, and the length of the whole file. */
-function placeOf(answer: TransportResponse, asked: number): { start: number; totalBytes: number } {
+function rangeOf(answer: TransportResponse, requested: number): { start: number; totalBytes: number } {
   const [, first, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(answer.header('content-range') ?? '') ?? []
-  if (answer.status === 206 && Number(first) === asked) return { start: asked, totalBytes: Number(total) }
+  if (answer.status === 206 && Number(first) === requested) return { start: requested, totalBytes: Number(total) }
   const length = answer.header('content-length')
   if (answer.status === 200 && length !== undefined) return { start: 0, totalBytes: Number(length) }
   throw new Failure('The server sent another part than requested', 'Delete the .part file and try again')

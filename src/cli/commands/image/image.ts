@@ -29,21 +29,21 @@ import { bootedBy, checkName, described, named, saved } from './options.ts'
 import { uploadFile } from './upload-file.ts'
 
 /** Information from other records. */
-interface Around {
+interface RelatedRecords {
   readonly lineage: readonly string[]
   readonly configs: readonly string[]
   readonly pools: readonly string[]
 }
 
-type Shown = Image & { readonly around: Around }
+type ImageView = Image & { readonly related: RelatedRecords }
 
 const maxNamed = 10
 
-const shownFields: readonly Field<Shown>[] = [
+const shownFields: readonly Field<ImageView>[] = [
   ...fields,
-  { label: 'Configurations', value: ({ around }) => namedFew(around.configs) },
-  { label: 'Pools', value: ({ around }) => namedFew(around.pools) },
-  { label: 'Lineage', value: ({ around }) => around.lineage },
+  { label: 'Configurations', value: ({ related }) => namedFew(related.configs) },
+  { label: 'Pools', value: ({ related }) => namedFew(related.pools) },
+  { label: 'Lineage', value: ({ related }) => related.lineage },
 ]
 
 const namedFew = (names: readonly string[]): string[] =>
@@ -65,7 +65,7 @@ function lineageLines(image: Image, images: readonly Image[]): string[] {
   return more === 0 ? lines : [...lines, `and ${more} more`]
 }
 
-async function around(client: Client, namespace: string, image: Image, signal: AbortSignal): Promise<Around> {
+async function related(client: Client, namespace: string, image: Image, signal: AbortSignal): Promise<RelatedRecords> {
   const params = { namespace }
   const [images, configs, pools] = await Promise.all([
     client.listAll(listImages, { params, signal }),
@@ -93,7 +93,7 @@ const show = defineCommand({
     const image = await client.call(imageKind.get, { params: { namespace, image: name }, signal })
     // Programs get the record as the API returns it.
     if (context.isData) return printRecord(context, image, fields)
-    return printRecord(context, { ...image, around: await around(client, namespace, image, signal) }, shownFields)
+    return printRecord(context, { ...image, related: await related(client, namespace, image, signal) }, shownFields)
   },
 })
 

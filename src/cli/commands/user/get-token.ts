@@ -39,10 +39,10 @@ export const command = defineCommand({
 
 /** Kubernetes clients run this command again when the token expires. They accept only the version that the environment names. */
 function credential({ env }: Pick<Host, 'env'>, token: string, expiresAt: string | undefined): string {
-  const [asked] = /client\.authentication\.k8s\.io\/v1(?:beta1)?(?=")/.exec(env.KUBERNETES_EXEC_INFO ?? '') ?? []
+  const [requested] = /client\.authentication\.k8s\.io\/v1(?:beta1)?(?=")/.exec(env.KUBERNETES_EXEC_INFO ?? '') ?? []
   const expirationTimestamp = expiresAt ?? claimsOf(token)?.expiresAt
   return JSON.stringify({
-    apiVersion: asked ?? 'client.authentication.k8s.io/v1',
+    apiVersion: requested ?? 'client.authentication.k8s.io/v1',
     kind: 'ExecCredential',
     status: { token, ...(expirationTimestamp !== undefined && { expirationTimestamp }) },
   })

@@ -56,7 +56,7 @@ export const command = defineCommand({
   },
 })
 
-interface Place {
+interface KubeconfigInput {
   readonly name: string
   readonly server: string
   readonly certificate: string
@@ -64,7 +64,7 @@ interface Place {
   readonly exec: Fields
 }
 
-const kubeconfig = ({ name, server, certificate, namespace, exec }: Place) => ({
+const kubeconfig = ({ name, server, certificate, namespace, exec }: KubeconfigInput) => ({
   apiVersion: 'v1',
   kind: 'Config',
   clusters: [{ name, cluster: { server, 'certificate-authority-data': Buffer.from(certificate).toString('base64') } }],

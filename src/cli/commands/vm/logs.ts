@@ -35,7 +35,7 @@ export const command = defineCommand({
       if (!isLost) note(lostText)
       isLost = true
     }
-    const shownAfterLoss: Shown = (chunk) => {
+    const shownAfterLoss: ChunkFormat = (chunk) => {
       // Printed with the first output, because a stream that keeps ending would print it each time.
       if (isLost) note('Reconnected; output in between may be missing')
       isLost = false
@@ -55,12 +55,12 @@ export const command = defineCommand({
   },
 })
 
-type Shown = (chunk: Uint8Array) => string | Uint8Array
+type ChunkFormat = (chunk: Uint8Array) => string | Uint8Array
 
 const screenLine = (vm: string, { sameTargetFlags }: Session): string => `svc3 vm vnc ${vm}${sameTargetFlags}`
 
 /** Returns the number of bytes. */
-async function print({ host }: Context, pieces: AsyncIterable<Uint8Array>, shown: Shown): Promise<number> {
+async function print({ host }: Context, pieces: AsyncIterable<Uint8Array>, shown: ChunkFormat): Promise<number> {
   let bytes = 0
   for await (const chunk of pieces) {
     bytes += chunk.length
@@ -71,7 +71,7 @@ async function print({ host }: Context, pieces: AsyncIterable<Uint8Array>, shown
 }
 
 /** Removes control sequences, so that the output of a guest cannot control the terminal. */
-function printable(): Shown {
+function printable(): ChunkFormat {
   const decoder = new TextDecoder()
   return (chunk) =>
     decoder

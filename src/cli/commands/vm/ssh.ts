@@ -44,7 +44,7 @@ export const command = defineCommand({
     const password = hasPassword ? await readPassword(context, '') : undefined
     const { client, namespace, sameTargetFlags } = await context.connect()
     const vm = await client.call(getVm, { params: { namespace, vm: args.vm }, signal })
-    mustAnswer(vm, sameTargetFlags)
+    checkReachable(vm, sameTargetFlags)
     if (!hasBooted(vm) || isNodeLost(vm)) {
       // Waits before starting ssh, which would show no progress and only "connection timed out".
       const dial = dialerFor(context, { namespace, vm: vm.name, port: 'ssh' })
@@ -69,10 +69,10 @@ export const command = defineCommand({
 })
 
 /** States in which no guest will answer. ssh would report only that the connection was closed. */
-const mute: readonly Vm['powerState'][] = ['pending', 'stopped', 'suspended', 'failed']
+const unreachableStates: readonly Vm['powerState'][] = ['pending', 'stopped', 'suspended', 'failed']
 
-function mustAnswer({ name, powerState }: Vm, sameTargetFlags: string): void {
-  if (!mute.includes(powerState)) return
+function checkReachable({ name, powerState }: Vm, sameTargetFlags: string): void {
+  if (!unreachableStates.includes(powerState)) return
   const hint = `Run svc3 vm show ${name}${sameTargetFlags} to see its state`
   throw new ApiError('Conflict', `VM ${name} is ${powerState}; SSH cannot connect`, { hint })
 }

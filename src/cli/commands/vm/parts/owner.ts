@@ -5,8 +5,8 @@ import { claimsOf, subjectOf } from '../../../connect/claims.ts'
 import { UsageError } from '../../../line/usage.ts'
 
 /** Returns a full owner, or a part for `isOwnedBy`. */
-export async function ownerFromOption(context: Context, asked: string): Promise<string> {
-  if (asked !== 'me') return asked.toLowerCase()
+export async function ownerFromOption(context: Context, text: string): Promise<string> {
+  if (text !== 'me') return text.toLowerCase()
   const claims = claimsOf((await context.connection()).token ?? '')
   const subject = claims && subjectOf(claims)
   if (subject !== undefined) return subject

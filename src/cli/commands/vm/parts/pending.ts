@@ -24,13 +24,13 @@ const columns: readonly OutputColumn<QueuedVm>[] = [
   { header: 'REASON', cell: ({ message }) => message },
 ]
 
-interface Which {
+interface QueueFilter {
   readonly isEverywhere: boolean
   readonly names: readonly string[]
   readonly isMeant: (vm: QueuedVm) => boolean
 }
 
-export async function printPending(context: Context, session: Session, { isEverywhere, names, isMeant }: Which) {
+export async function printPending(context: Context, session: Session, { isEverywhere, names, isMeant }: QueueFilter) {
   const { client } = session
   const listed = await listNamespaced(
     context,

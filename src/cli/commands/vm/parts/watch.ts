@@ -13,7 +13,7 @@ interface Followed {
   isWanted(vm: Vm): boolean
 }
 
-interface Shown {
+interface VmDisplay {
   change(type: 'ADDED' | 'MODIFIED' | 'DELETED', vm: Vm): void
   connection(isConnected: boolean): void
   end(): Promise<void>
@@ -33,7 +33,7 @@ export async function followVms(context: Context, session: Session, followed: Fo
   return 130
 }
 
-function inPlace({ host, rendering }: Context, none: string): Shown {
+function inPlace({ host, rendering }: Context, none: string): VmDisplay {
   const vms = new Map<string, Vm>()
   const table = liveTable(host.stdout, columns, rendering, none)
   const sorted = (): Vm[] => [...vms.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -51,7 +51,7 @@ function inPlace({ host, rendering }: Context, none: string): Shown {
   }
 }
 
-async function lineByLine(context: Context): Promise<Shown> {
+async function lineByLine(context: Context): Promise<VmDisplay> {
   const row = await growingTable(columns, context.rendering())
   return {
     change(type, vm) {

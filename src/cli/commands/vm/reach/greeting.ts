@@ -8,7 +8,7 @@ import type { Context } from '../../../command.ts'
 import { startProgress } from '../../../output/progress.ts'
 import type { Dial } from './reach.ts'
 
-interface Patience {
+interface GreetingOptions {
   readonly vm: string
   readonly signal: AbortSignal
   readonly sameTargetFlags?: string
@@ -39,21 +39,21 @@ export async function awaitGreeting(
  * Returns a stream from which the greeting can still be read. Attempts overlap, because one that started before the guest
  * listened may hang for seconds while a later one succeeds. The first one with a greeting wins, and the others end.
  */
-export async function dialUntilGreeted(dial: Dial, patience: Patience): Promise<Duplex> {
-  const { vm, signal, sameTargetFlags = '', totalMs = 90_000, tryMs = 5_000, pauseMs = 700, onRetry } = patience
-  const losers = new Set<AbortController>()
+export async function dialUntilGreeted(dial: Dial, options: GreetingOptions): Promise<Duplex> {
+  const { vm, signal, sameTargetFlags = '', totalMs = 90_000, tryMs = 5_000, pauseMs = 700, onRetry } = options
+  const unfinished = new Set<AbortController>()
   const winner = Promise.withResolvers<Duplex>()
   const pausing = new AbortController()
   let problem = 'no answer'
 
   const attempt = async (): Promise<void> => {
     const own = new AbortController()
-    losers.add(own)
+    unfinished.add(own)
     const ends = AbortSignal.any([signal, own.signal])
     try {
       const stream = await greeted(await dial(ends), tryMs, ends)
       if (!stream) return
-      losers.delete(own)
+      unfinished.delete(own)
       winner.resolve(stream)
     } catch (error) {
       if (ends.aborted) return
@@ -77,7 +77,7 @@ export async function dialUntilGreeted(dial: Dial, patience: Patience): Promise<
     return await winner.promise
   } finally {
     pausing.abort()
-    for (const loser of losers) loser.abort()
+    for (const controller of unfinished) controller.abort()
   }
 }
 
