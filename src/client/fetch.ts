@@ -1,28 +1,9 @@
 // Requests by fetch, for browsers and other runtimes.
 import { connectionError } from './faults.ts'
+import type { Fetch } from './npm/options.ts'
 import { ConnectionError, type Transport, type TransportResponse, textOf } from './transport.ts'
 
-interface FetchInit {
-  readonly method: string
-  readonly headers: Record<string, string>
-  readonly body?: string
-  readonly signal: AbortSignal
-  readonly redirect: 'manual' | 'error'
-}
-
-interface FetchResponse {
-  readonly status: number
-  readonly headers: { get(name: string): string | null }
-  readonly body: { getReader(): Reader } | null
-}
-
-interface Reader {
-  read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>
-  cancel(): Promise<void>
-}
-
-/** The part of fetch that the client uses. */
-type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>
+type FetchResponse = Awaited<ReturnType<Fetch>>
 
 interface FetchTransportOptions {
   readonly fetch: Fetch
@@ -33,12 +14,12 @@ interface FetchTransportOptions {
 export function fetchTransport({ fetch, unreachable = unreachableBy }: FetchTransportOptions): Transport {
   return async ({ method, url, headers, body, signal }) => {
     const fail = (error: unknown): unknown => (signal.aborted ? signal.reason : unreachable(url, error))
-    const init: FetchInit = {
+    const init = {
       method,
       headers: { ...headers },
       signal,
       // A redirect could send the token to another server.
-      redirect: 'manual',
+      redirect: 'manual' as const,
       ...(body !== undefined && { body }),
     }
     const response = await fetch(url, init).catch((error: unknown) => Promise.reject(fail(error)))

@@ -4,6 +4,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { LockedError, withLockFile } from '../../platform/lock-file.ts'
+import { type RetryPolicy, retry } from '../../platform/retry.ts'
 import type { Host } from '../host.ts'
 import { Failure } from '../line/usage.ts'
 
@@ -15,8 +16,7 @@ interface Config {
   readonly [field: string]: unknown
 }
 
-const timeoutMs = 60_000
-const lookAgainMs = 50
+const lockPolicy: RetryPolicy = { attempts: Infinity, withinMs: 60_000, firstDelayMs: 50, maxDelayMs: 50 }
 
 export function configFile({ env }: Pick<Host, 'env'>): string {
   const { XDG_CONFIG_HOME, HOME } = env
@@ -57,17 +57,11 @@ export async function withConfigLock<T>(host: Host, purpose: string, work: () =>
   const file = configFile(host)
   try {
     fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
-    for (const end = performance.now() + timeoutMs; ; ) {
-      try {
-        return await withLockFile(`${file}.${purpose}.lock`, work)
-      } catch (error) {
-        if (!(error instanceof LockedError)) throw error
-        if (performance.now() > end)
-          throw new Failure(`Process ${error.pid} has locked ${file} for over a minute`, 'End it, then try again')
-        await new Promise((resolve) => setTimeout(resolve, lookAgainMs))
-      }
-    }
+    const isRetriable = (error: unknown): boolean => error instanceof LockedError
+    return await retry(() => withLockFile(`${file}.${purpose}.lock`, work), { policy: lockPolicy, isRetriable })
   } catch (error) {
+    if (error instanceof LockedError)
+      throw new Failure(`Process ${error.pid} has locked ${file} for over a minute`, 'End it, then try again')
     const { code } = error as NodeJS.ErrnoException
     if (!unwritable.has(code ?? '')) throw error
     throw new Failure(`Cannot write ${file} (${code})`, 'Check the folder, or choose another with XDG_CONFIG_HOME')

@@ -25,7 +25,7 @@ export function locate(words: readonly string[], root: CommandTable): Located {
     const word = words[index] ?? ''
     if (word.startsWith('-') && word !== '-') {
       if ((word === '--version' || word === '-v') && path.length === 0)
-        return versionOf(root, options, words.slice(index + 1))
+        return locate(['version', ...options, ...words.slice(index + 1)], root)
       if (own && !isEarly(word)) return { path, found: own, rest: [...options, ...words.slice(index)] }
       options.push(word)
       const value = words[index + 1]
@@ -47,12 +47,6 @@ export function locate(words: readonly string[], root: CommandTable): Located {
     own = isLeaf(entry) ? entry : undefined
   }
   return { path, found: own ?? table, rest: options }
-}
-
-function versionOf(root: CommandTable, options: readonly string[], rest: readonly string[]): Located {
-  const found = root.version
-  if (!found || !isLeaf(found)) throw new Error('the table of commands has no version')
-  return { path: ['version'], found, rest: [...options, ...rest] }
 }
 
 function nameAndValue(word: string): readonly [string, string | undefined] {

@@ -160,7 +160,7 @@ describe('no progress', () => {
 
 describe('transfer rate', () => {
   it('a transfer shows bytes, rate and time left', () => {
-    const told = transferText({ bytes: gibi, totalBytes: 4 * gibi, startBytes: 0, seconds: 10 })
+    const told = transferText({ done: gibi, total: 4 * gibi }, 10)
     assert.deepEqual(told, { text: '1 GiB of 4 GiB, 102 MiB/s, 30 s left', percent: 25 })
   })
 
@@ -173,12 +173,12 @@ describe('transfer rate', () => {
   })
 
   it('a transfer counts only what has come since it began', () => {
-    const told = transferText({ bytes: 3 * gibi, totalBytes: 4 * gibi, startBytes: 2 * gibi, seconds: 100 })
+    const told = transferText({ done: 3 * gibi, total: 4 * gibi, from: 2 * gibi }, 100)
     assert.deepEqual(told, { text: '3 GiB of 4 GiB, 10.2 MiB/s, 2 min left', percent: 75 })
   })
 
   it('a transfer shows no time left while nothing has come', () => {
-    assert.equal(transferText({ bytes: 0, totalBytes: gibi, startBytes: 0, seconds: 5 }).text, '0 B of 1 GiB, 0 B/s')
+    assert.equal(transferText({ done: 0, total: gibi }, 5).text, '0 B of 1 GiB, 0 B/s')
   })
 
   it('the rate of a transfer follows a slowdown and a restart', () => {

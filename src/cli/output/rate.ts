@@ -11,13 +11,19 @@ export interface Bytes {
   readonly from?: number
 }
 
+interface Progress {
+  readonly text: string
+  readonly percent: number
+}
+
 /** The rate is the average over this time. */
 const windowMs = 15_000
 
 /** Returns a function that turns the bytes so far into text and percentage. */
-export function startRate(startMs: number): (bytes: Bytes, nowMs: number) => { text: string; percent: number } {
+export function startRate(startMs: number): (bytes: Bytes, nowMs: number) => Progress {
   let samples: { readonly atMs: number; readonly done: number }[] = []
-  return ({ done, total, isTotalRough, from = 0 }, nowMs) => {
+  return (bytes, nowMs) => {
+    const { done, from = 0 } = bytes
     if (samples.length === 0) samples.push({ atMs: startMs, done: from })
     // A retry makes the count fall, so the measurement starts again.
     if (done < (samples.at(-1)?.done ?? 0)) samples = [{ atMs: nowMs, done }]
@@ -25,32 +31,16 @@ export function startRate(startMs: number): (bytes: Bytes, nowMs: number) => { t
     while (samples.length > 1 && samples[1] && isOld(samples[1])) samples.shift()
     const [first = { atMs: startMs, done: from }] = samples
     samples.push({ atMs: nowMs, done })
-    return transferText({
-      bytes: done,
-      totalBytes: total,
-      isTotalRough,
-      startBytes: first.done,
-      seconds: (nowMs - first.atMs) / 1_000,
-    })
+    return transferText({ ...bytes, from: first.done }, (nowMs - first.atMs) / 1_000)
   }
 }
 
-interface Transferred {
-  readonly bytes: number
-  readonly totalBytes: number
-  readonly isTotalRough?: true | undefined
-  readonly startBytes: number
-  readonly seconds: number
-}
-
-export function transferText({ bytes, totalBytes, isTotalRough, startBytes, seconds }: Transferred): {
-  text: string
-  percent: number
-} {
-  const rate = (bytes - startBytes) / Math.max(seconds, 0.001)
-  const left = rate > 0 && bytes < totalBytes ? `, ${timeLeft((totalBytes - bytes) / rate)} left` : ''
+/** `from` were there before the `seconds` began. */
+export function transferText({ done, total, isTotalRough, from = 0 }: Bytes, seconds: number): Progress {
+  const rate = (done - from) / Math.max(seconds, 0.001)
+  const left = rate > 0 && done < total ? `, ${timeLeft((total - done) / rate)} left` : ''
   return {
-    text: `${sizeText(bytes)}${isTotalRough ? '' : ` of ${sizeText(totalBytes)}`}, ${sizeText(rate)}/s${left}`,
-    percent: totalBytes === 0 ? 100 : Math.min(100, Math.floor((bytes / totalBytes) * 100)),
+    text: `${sizeText(done)}${isTotalRough ? '' : ` of ${sizeText(total)}`}, ${sizeText(rate)}/s${left}`,
+    percent: total === 0 ? 100 : Math.min(100, Math.floor((done / total) * 100)),
   }
 }

@@ -1,31 +1,10 @@
 // What `svc3/client` exports, as its users see it: this file becomes its declarations, and index.ts is checked against
 // it.
 import type { Lists, Methods, Streams, Watchable } from './operations.ts'
+import type { Fetch } from './options.ts'
 
 export type * from './operations.ts'
 export type * from './options.ts'
-
-/** As much of fetch as the client needs; the global one, or that of undici. */
-export type Fetch = (
-  url: string,
-  init: {
-    method: string
-    headers: Record<string, string>
-    body?: string
-    signal: AbortSignal
-    redirect: 'manual' | 'error'
-  },
-) => Promise<{
-  readonly status: number
-  readonly headers: { get(name: string): string | null }
-  readonly body: {
-    getReader(): {
-      read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>
-      cancel(): Promise<void>
-    }
-  } | null
-  text(): Promise<string>
-}>
 
 export interface ClientOptions {
   /** Address of the service, such as `https://svc3.example.com:8443`. */

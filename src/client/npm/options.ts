@@ -12,3 +12,24 @@ export interface ChangeOptions extends CallOptions {
   /** The same key within 24 hours gets the first answer. Default: a new one per call, the same for its retries. */
   idempotencyKey?: string | undefined
 }
+
+/** As much of fetch as the client needs; the global one, or that of undici. */
+export type Fetch = (
+  url: string,
+  init: {
+    method: string
+    headers: Record<string, string>
+    body?: string
+    signal: AbortSignal
+    redirect: 'manual' | 'error'
+  },
+) => Promise<{
+  readonly status: number
+  readonly headers: { get(name: string): string | null }
+  readonly body: {
+    getReader(): {
+      read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>
+      cancel(): Promise<void>
+    }
+  } | null
+}>
