@@ -3,7 +3,6 @@ import type { Secrets } from '../../auth/secrets.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Collections } from '../../store/records/collections.ts'
-import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { markNode } from '../../store/records/node-states.ts'
 import type { Store } from '../../store/store.ts'
 import type { Peers } from '../cluster/server-calls.ts'
@@ -16,19 +15,6 @@ import { createNodeRelay, localNodeRelay, type NodeRelay } from './node-relay.ts
 import { ownPresence, type PresenceTracker, SharedPresence } from './presence.ts'
 import { Tunnels } from './tunnels.ts'
 import { Waits } from './waits.ts'
-
-interface FleetServices {
-  readonly fleet: Fleet
-  /** The nodes that are connected to any server. */
-  readonly presence: PresenceTracker
-  readonly nodeRelay: NodeRelay
-  readonly admission: Admission
-  readonly tunnels: Tunnels
-  readonly growth: GrowthCredentials
-  readonly waits: Waits<VmRecord>
-  readonly imageUses: ImageUses
-  readonly isoUses: ImageUses
-}
 
 interface FleetInput {
   readonly collections: Collections
@@ -43,7 +29,7 @@ interface SharedServices {
   readonly store: Pick<Store, 'reached'>
 }
 
-export function createFleetServices(services: FleetInput, shared?: SharedServices): FleetServices & AsyncDisposable {
+export function createFleetServices(services: FleetInput, shared?: SharedServices) {
   const { collections, clock, log } = services
   const { vms, nodes } = collections
   const fleet = new Fleet()
@@ -52,8 +38,8 @@ export function createFleetServices(services: FleetInput, shared?: SharedService
   const imageUses = new ImageUses(vms.view, ({ shape }) => shape.image)
   const isoUses = new ImageUses(vms.view, ({ shape }) => shape.iso)
   const far = shared && new SharedPresence({ ...shared, clock, collections, fleet, servers: shared.peers.servers, log })
-  const presence = far ?? ownPresence(fleet)
-  const nodeRelay = shared
+  const presence: PresenceTracker = far ?? ownPresence(fleet)
+  const nodeRelay: NodeRelay = shared
     ? createNodeRelay({ id: shared.peers.servers.id, fleet, presence, calls: shared.peers.calls, log })
     : localNodeRelay(fleet)
   const stops = [

@@ -126,12 +126,7 @@ const fileOf = (folder: string, kind: RemoteKind, { name, createdAt, pull }: Ima
   return path.join(folder, `${prefix}${stamp.slice(0, 32)}`)
 }
 
-interface ImagePulls {
-  pull(kind: RemoteKind, entry: Entry<ImageRecord>, signal: AbortSignal): Promise<void>
-  clean(wanted: readonly { readonly kind: RemoteKind; readonly entry: Entry<ImageRecord> }[]): Promise<void>
-}
-
-export function createPulls(services: PullServices): ImagePulls {
+export function createPulls(services: PullServices) {
   const { uploads, clock, log, remotes, partialFolder } = services
   const kinds = imageKinds(services)
 
@@ -185,7 +180,7 @@ export function createPulls(services: PullServices): ImagePulls {
   }
 
   return {
-    async pull(kind, entry, signal) {
+    async pull(kind: RemoteKind, entry: Entry<ImageRecord>, signal: AbortSignal): Promise<void> {
       const { name, pull } = entry.value
       if (!pull) return
       try {
@@ -209,7 +204,7 @@ export function createPulls(services: PullServices): ImagePulls {
       await fs.rm(fileOf(partialFolder, kind, entry.value), { force: true })
     },
 
-    async clean(wanted) {
+    async clean(wanted: readonly { readonly kind: RemoteKind; readonly entry: Entry<ImageRecord> }[]): Promise<void> {
       const wantedFiles = new Set(
         wanted.map(({ kind, entry }) => path.basename(fileOf(partialFolder, kind, entry.value))),
       )
