@@ -4,23 +4,21 @@ import type { View } from '../../store/view.ts'
 
 export class ImageUses {
   readonly #users = new Map<string, Set<string>>()
-  readonly #usedBy: (record: VmRecord) => string | undefined
   readonly #listeners = new Set<(names: readonly string[]) => void>()
   readonly stop: () => void
 
   /** `usedBy` returns the name of the image or ISO that a VM uses. */
   constructor(view: View<VmRecord>, usedBy: (record: VmRecord) => string | undefined) {
-    this.#usedBy = usedBy
-    for (const { value } of view.range()) this.#add(value)
+    for (const { value } of view.range()) this.#usersOf(usedBy(value)).add(nameOf(value))
     this.stop = view.subscribe((changes) => {
       const changed = new Set<string>()
       for (const change of changes) {
-        const before = change.previous && this.#usedBy(change.previous.value)
-        const after = change.type === 'put' ? this.#usedBy(change.entry.value) : undefined
-        if (before === after) continue
-        if (change.previous) this.#remove(change.previous.value)
-        if (change.type === 'put') this.#add(change.entry.value)
-        for (const name of [before, after]) if (name !== undefined) changed.add(name)
+        const [before, after] = [change.previous?.value, change.type === 'put' ? change.entry.value : undefined]
+        const [previous, current] = [before && usedBy(before), after && usedBy(after)]
+        if (previous === current) continue
+        if (before) this.#usersOf(previous).delete(nameOf(before))
+        if (after) this.#usersOf(current).add(nameOf(after))
+        for (const name of [previous, current]) if (name !== undefined) changed.add(name)
       }
       if (changed.size > 0) for (const listener of this.#listeners) listener([...changed])
     })
@@ -37,18 +35,10 @@ export class ImageUses {
     return [...(this.#users.get(name) ?? [])].toSorted()
   }
 
-  #remove(record: VmRecord): void {
-    const used = this.#usedBy(record) ?? ''
-    const users = this.#users.get(used)
-    users?.delete(nameOf(record))
-    if (users?.size === 0) this.#users.delete(used)
-  }
-
-  #add(record: VmRecord): void {
-    const used = this.#usedBy(record)
-    if (used === undefined) return
-    const users = this.#users.get(used) ?? new Set()
-    this.#users.set(used, users.add(nameOf(record)))
+  #usersOf(name = ''): Set<string> {
+    const users = this.#users.get(name) ?? new Set()
+    this.#users.set(name, users)
+    return users
   }
 }
 

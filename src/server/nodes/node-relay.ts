@@ -41,16 +41,16 @@ export function createNodeRelay(options: NodeRelayOptions): NodeRelay {
   const { id, fleet, presence, calls, log, returnMs = defaultReturnMs } = options
   const seen = new Set<string>()
 
-  const tellOnce = async (node: string, message: AgentMessage): Promise<boolean | 'unreachable'> => {
+  const tellOnce = async (node: string, message: AgentMessage): Promise<boolean> => {
     if (fleet.tell(node, message)) return true
     const holder = presence.holderOf(node)
-    if (!holder) return 'unreachable'
+    if (!holder) return false
     try {
-      return (await calls.call(holder, tellNode, { node, message })).isTold || 'unreachable'
+      return (await calls.call(holder, tellNode, { node, message })).isTold
     } catch (error) {
       if (!(error instanceof ServerUnreachable || error instanceof ServerRefused)) throw error
       log.warn('the server that a node is connected to is not responding', { node, problem: error.message })
-      return 'unreachable'
+      return false
     }
   }
 
@@ -59,17 +59,15 @@ export function createNodeRelay(options: NodeRelayOptions): NodeRelay {
     const holder = (): string => (fleet.isOpen(node) ? id : (presence.holderOf(node)?.run ?? ''))
     const before = holder()
     return new Promise((resolve) => {
-      const look = (): void => {
-        if (holder() === before || holder() === '') return
-        done()
-      }
       const done = (): void => {
         clearTimeout(timer)
         unsubscribe()
         resolve()
       }
       const timer = setTimeout(done, returnMs)
-      const unsubscribe = presence.subscribe(look)
+      const unsubscribe = presence.subscribe(() => {
+        if (holder() !== before && holder() !== '') done()
+      })
     })
   }
 
@@ -90,10 +88,9 @@ export function createNodeRelay(options: NodeRelayOptions): NodeRelay {
   return {
     prefix: `${id}.`,
     async tell(node, message) {
-      const result = await tellOnce(node, message)
-      if (result !== 'unreachable') return result
+      if (await tellOnce(node, message)) return true
       await moved(node)
-      return (await tellOnce(node, message)) === true
+      return tellOnce(node, message)
     },
     seen(node) {
       if (!fleet.isOpen(node)) seen.add(node)
