@@ -8,7 +8,7 @@ import { describe, it } from 'node:test'
 import { openLog, trimLog } from './logs.ts'
 
 describe('logs of a VM', () => {
-  it('the logs of a VM keep their last whole lines, and go on from there', async () => {
+  it('the logs of a VM keep their last whole lines when they are cut', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-logs-'))
     const file = path.join(folder, 'console.log')
     await trimLog(file, { largestBytes: 1, keptBytes: 1 })

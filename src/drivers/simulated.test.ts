@@ -36,7 +36,7 @@ before(async () => {
 after(() => fs.rm(root, { recursive: true }))
 
 describe('simulated driver', () => {
-  it('the simulated driver takes as long as it is set to, and can be called off meanwhile', async () => {
+  it('the simulated driver takes the configured time, and can be aborted', async () => {
     const driver = new SimulatedDriver({ bootMs: 80, stopMs: 40 })
     const handle = await driver.create(spec(1), path.join(root, 'slow'))
     await assert.rejects(driver.start(handle, spec(1), AbortSignal.timeout(10)), { name: 'AbortError' })
@@ -54,7 +54,7 @@ describe('simulated driver', () => {
     await slow.destroy(handle)
   })
 
-  it('the simulated driver fails where it is set to: once, or always', async () => {
+  it('the simulated driver fails at configured steps, once or always', async () => {
     const driver = new SimulatedDriver({ failAt: { start: 'once', stop: 1 } })
     const handle = await driver.create(spec(2), path.join(root, 'failing'))
     await assert.rejects(driver.start(handle, spec(2), signal), /simulated failure at start/)
@@ -66,13 +66,13 @@ describe('simulated driver', () => {
     await driver.destroy(handle)
   })
 
-  it('the simulated driver offers what it is set to', async () => {
+  it('the simulated driver reports configured limits', async () => {
     const driver = new SimulatedDriver({ maxVms: 2, architectures: ['arm64'] })
     const expected = { ok: true, version: 'simulated', architectures: ['arm64'], gpus: 0, maxVms: 2 }
     assert.deepEqual(await driver.probe(), expected)
   })
 
-  it('the simulated driver runs 2,000 VMs on 200 drivers, and no timer for any of them', async () => {
+  it('the simulated driver runs 2,000 VMs on 200 drivers without timers', async () => {
     const timersBefore = process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
     const drivers = Array.from({ length: 200 }, () => new SimulatedDriver())
     const folderOf = (index: number): string => path.join(root, `node-${index % drivers.length}`, String(index))
@@ -99,7 +99,7 @@ describe('simulated driver', () => {
     for (const driver of drivers) await driver.close()
   })
 
-  it('the simulated driver makes no folder for a VM before somebody reads its console, and leaves none', async (test) => {
+  it('the simulated driver creates the folder of a VM when its console is read, and removes it', async (test) => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-simulated-'))
     test.after(() => fs.rm(folder, { recursive: true }))
     const driver = new SimulatedDriver()

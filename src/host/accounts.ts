@@ -8,8 +8,7 @@ export interface Account {
   readonly gid: number
 }
 
-const nameForm = /^[a-z_][a-z0-9_-]{0,31}$/
-export const isAccountName = (name: string): boolean => nameForm.test(name)
+export const isAccountName = (name: string): boolean => /^[a-z_][a-z0-9_-]{0,31}$/.test(name)
 
 export async function findAccount(name: string, run: RunProgram): Promise<Account | undefined> {
   try {

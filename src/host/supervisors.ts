@@ -1,6 +1,6 @@
 // The supervisors of services: systemd and launchd. Each turns a definition into files, and controls the service.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type ExecError, exec, lastLines } from '../platform/exec.ts'
+import { retry } from '../platform/retry.ts'
 import { daemonFolder, labels, launchdFiles, logFile, logFolder } from './launchd.ts'
 import { type ServiceDefinition, type ServiceFile, type ServiceKind, serviceNames } from './service.ts'
 import { systemdFiles } from './systemd.ts'
@@ -122,16 +122,10 @@ const launchd: Supervisor = {
   logCommand: (kind) => `tail -f ${logFile(kind)}`,
 }
 
-async function until(timeoutMs: number, attempt: () => Promise<unknown>): Promise<void> {
-  for (const endMs = performance.now() + timeoutMs; ; ) {
-    try {
-      await attempt()
-      return
-    } catch (error) {
-      if (performance.now() > endMs) throw error
-      await sleep(500)
-    }
-  }
-}
+const until = (withinMs: number, attempt: () => Promise<unknown>): Promise<unknown> =>
+  retry(attempt, {
+    policy: { attempts: Infinity, withinMs, firstDelayMs: 500, maxDelayMs: 500 },
+    isRetriable: () => true,
+  })
 
 export const supervisors: Readonly<Partial<Record<NodeJS.Platform, Supervisor>>> = { linux: systemd, darwin: launchd }

@@ -33,7 +33,7 @@ async function vm(of: string, name: string, system = 'darwin'): Promise<string> 
 }
 
 describe('allowance of macOS VMs', () => {
-  it('the VMs with macOS that Apple allows are two for all agents of a host, at the same time too', async () => {
+  it('the limit of two VMs with macOS applies to all agents of a host, also for concurrent starts', async () => {
     const [one, two] = [agent('one'), agent('two')]
     const wanted = [
       [one, await vm('one', 'a'), 'a'],
@@ -50,7 +50,7 @@ describe('allowance of macOS VMs', () => {
     assert.deepEqual([await one.left(), await two.left()], [2, 2])
   })
 
-  it('the VMs with macOS that Apple allows are kept by who has one, and not taken by Linux', async () => {
+  it('the limit of VMs with macOS keeps the share of a VM that has one, and does not count Linux', async () => {
     const one = agent('one')
     const folder = await vm('one', 'a')
     await one.take(folder, 'a')
@@ -59,7 +59,7 @@ describe('allowance of macOS VMs', () => {
     assert.deepEqual([await one.left(), await agent('two').left()], [2, 1])
   })
 
-  it('the VMs with macOS that Apple allows come back when a process ends that nobody speaks for any more', async () => {
+  it('the limit of VMs with macOS does not count processes that have ended', async () => {
     const child = spawn('sleep', ['60'])
     const pid = child.pid ?? 0
     const folder = await vm('one', 'a')
@@ -71,7 +71,7 @@ describe('allowance of macOS VMs', () => {
     assert.equal(await agent('two').left(), 2)
   })
 
-  it('the VMs with macOS that Apple allows are less by those that people run themselves', async () => {
+  it('the limit of VMs with macOS counts VMs that people run by hand', async () => {
     const state = { Running: true, State: 'running' }
     const vms = [
       { Name: 'mine', ...state },

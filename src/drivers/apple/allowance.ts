@@ -6,6 +6,7 @@ import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { LockedError, withLockFile } from '../../platform/lock-file.ts'
 import { isAlive, type ProcessId, startTimeOf } from '../../platform/processes.ts'
+import { retry } from '../../platform/retry.ts'
 import { succeeds } from '../../platform/succeeds.ts'
 import { isSuspendable, readTartConfig } from './machine.ts'
 import type { AppleRun } from './run.ts'
@@ -28,8 +29,7 @@ interface Share {
 }
 
 const folderName = 'svc3-macos'
-const lockMs = 10_000
-const pauseMs = 20
+const lockRetry = { attempts: Infinity, withinMs: 10_000, firstDelayMs: 20, maxDelayMs: 20 }
 const listMs = 15_000
 
 export class Allowance {
@@ -130,16 +130,12 @@ export class Allowance {
     return systems.filter((system) => system !== 'linux').length
   }
 
-  async #locked(work: () => Promise<void>): Promise<void> {
-    const untilMs = performance.now() + lockMs
-    for (;;) {
-      try {
-        return await withLockFile(path.join(this.#home, folderName, 'lock'), work)
-      } catch (error) {
-        if (!(error instanceof LockedError) || performance.now() > untilMs) throw error
-        await new Promise((resolve) => setTimeout(resolve, pauseMs))
-      }
-    }
+  #locked(work: () => Promise<void>): Promise<void> {
+    const isRetriable = (error: unknown) => error instanceof LockedError
+    return retry(() => withLockFile(path.join(this.#home, folderName, 'lock'), work), {
+      policy: lockRetry,
+      isRetriable,
+    })
   }
 }
 

@@ -46,7 +46,7 @@ async function exchange(port: number, bytes: Buffer): Promise<Buffer> {
 }
 
 describe('ports of a VM on Apple silicon', () => {
-  it('the ports of a VM on Apple silicon pass on everything, also after one side has said all', async () => {
+  it('the ports of a VM on Apple silicon forward everything, also after one side has finished sending', async () => {
     const guestPort = await serve('127.0.0.9', (socket) => {
       const all: Buffer[] = []
       socket.on('data', (piece) => all.push(piece))
@@ -61,7 +61,7 @@ describe('ports of a VM on Apple silicon', () => {
     assert.ok((await exchange(hostPort, bytes)).equals(Buffer.from(bytes).reverse()))
   })
 
-  it('the ports of a VM on Apple silicon are open before the guest has an address, and find it when it has another', async () => {
+  it('the ports of a VM on Apple silicon are open before the guest has an address, and follow a change of it', async () => {
     const hostPort = await freePort()
     const guestPort = await serve('127.0.0.9', (socket) => socket.end('there'))
     let address: string | undefined
@@ -72,7 +72,7 @@ describe('ports of a VM on Apple silicon', () => {
     assert.equal((await exchange(hostPort, Buffer.alloc(0))).toString(), 'there')
   })
 
-  it('the ports of a VM on Apple silicon pass on datagrams, and answers to whoever asked', async () => {
+  it('the ports of a VM on Apple silicon forward datagrams, and answers to their sender', async () => {
     const server = dgram.createSocket('udp4').bind(0, '127.0.0.9')
     await once(server, 'listening')
     cleanUp.push(() => server.close())
@@ -89,7 +89,7 @@ describe('ports of a VM on Apple silicon', () => {
     }
   })
 
-  it('the ports of a VM on Apple silicon are all named that somebody else has, and none stays open then', async () => {
+  it('if ports of a VM on Apple silicon are in use, all of them are named and none stays open', async () => {
     const taken = await serve(ip, () => undefined)
     const alsoTaken = await serve(ip, () => undefined)
     const free = await freePort()
@@ -112,7 +112,7 @@ describe('ports of a VM on Apple silicon', () => {
     assert.equal(holds(free), false)
   })
 
-  it('the ports of a VM on Apple silicon lead to the screen past its password', async () => {
+  it('the ports of a VM on Apple silicon forward to the screen without its password', async () => {
     const challenge = randomBytes(16)
     const port = await serve('127.0.0.9', async (socket) => {
       const next = async () => (await once(socket, 'data'))[0] as Buffer
@@ -142,7 +142,7 @@ describe('ports of a VM on Apple silicon', () => {
     await assert.rejects(exchange(screen, Buffer.alloc(0)), { code: 'ECONNRESET' })
   })
 
-  it('the ports of a VM on Apple silicon answer a challenge as RFB expects it', () => {
+  it('the forwarder answers a challenge of the screen as RFB requires', () => {
     // A DES key is the password with the bits of each byte reversed: 'password' is 0e86ceceeef64e26.
     const key = Buffer.from('0e86ceceeef64e26', 'hex')
     const answer = answerTo(Buffer.from('0123456789abcdef'), 'password is cut after eight')

@@ -92,14 +92,14 @@ describe('run of tart', () => {
       assert.equal(run.name, name)
     })
 
-  it('a run of tart says what tart cannot do', () => {
+  it('a run of tart has notes about what tart does not support', () => {
     assert.deepEqual(notesOf(specOf({ systemSerial: 'NEW' }), {}), {})
     assert.match(notesOf(specOf({ metadata: { a: '1' } }), {}).note ?? '', /metadata cannot be read/)
   })
 })
 
 describe('machine of tart', () => {
-  it('a machine of tart keeps what the image says, with an address of its own, and a serial number of its own where asked', async () => {
+  it("a machine of tart keeps the image's settings, with a separate address, and with a separate serial number if requested", async () => {
     const plain = await made(specOf())
     assert.deepEqual(plain.told, [])
     const { macAddress: address, ...rest } = await readTartConfig(plain.folder, plain)
@@ -110,7 +110,7 @@ describe('machine of tart', () => {
     assert.deepEqual((await made(specOf({ systemSerial: 'NEW' }, 'linux'))).told, [], 'tart crashes with it')
   })
 
-  it('a machine of tart is set to cores, memory and screen where they differ, and its disk in whole gigabytes', async () => {
+  it('a machine of tart gets cores, memory and screen if they differ, and its disk in whole gigabytes', async () => {
     const { folder, name } = await made(specOf())
     const { told, tart } = listening()
     const screen = { port: 5_999, width: 1_600, height: 900 }
@@ -120,7 +120,7 @@ describe('machine of tart', () => {
     assert.deepEqual(told, [`set ${name} --cpu 6 --memory 8192 --display 1600x900`, `set ${name} --disk-size 3`])
   })
 
-  it('a machine of tart is found by its lease, else by who was heard of, else by its own agent', async () => {
+  it('the address of a machine of tart is found by its lease, then by ARP, then by its agent', async () => {
     for (const [index, resolver] of ['dhcp', 'arp', 'agent'].entries()) {
       const { told, tart } = listening((words) => (words.includes(resolver) ? '192.168.64.7\n' : ''))
       assert.equal(await vmAddress(tart, root, 'a'), '192.168.64.7')

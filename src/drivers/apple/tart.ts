@@ -4,9 +4,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { childEnvironment, type ExecResult, exec } from '../../platform/exec.ts'
 
-const homeName = 'tart'
-
-export const tartHome = (folder: string): string => path.join(folder, homeName)
+export const tartHome = (folder: string): string => path.join(folder, 'tart')
 export const tartFolder = (folder: string, name: string): string => path.join(tartHome(folder), 'vms', name)
 
 export const tartFiles = {

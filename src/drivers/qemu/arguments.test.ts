@@ -38,7 +38,7 @@ const line = (change: Partial<VmSpec> = {}, where: Partial<LaunchSettings> = {})
   qemuArguments({ ...vm, ...change }, { ...around, ...where }).join(' ')
 
 describe('qemuArguments', () => {
-  it('qemuArguments gives cores and memory as asked, and no device that was not', () => {
+  it('qemuArguments has the requested cores and memory, and no other devices', () => {
     assert.match(line(), /^qemu-system-x86_64 -nodefaults .*-smp 3 -m 4915M/)
     assert.match(
       line({ architecture: 'arm64' }),
@@ -48,7 +48,7 @@ describe('qemuArguments', () => {
     assert.match(line({}, { accelerator: 'kvm' }), /-accel kvm -cpu host/)
   })
 
-  it('qemuArguments holds no secret', () => {
+  it('qemuArguments has no secrets', () => {
     for (const network of ['user', 'sealed'] as const)
       assert.doesNotMatch(line({}, { network }), /top-secret|dG9wLXNlY3JldA/)
   })
@@ -62,27 +62,27 @@ describe('qemuArguments', () => {
     assert.doesNotMatch(line(), /VGA|-vnc/)
   })
 
-  it('qemuArguments leads to the metadata by a network of its own that leads nowhere else', () => {
+  it('qemuArguments has a separate network for the metadata', () => {
     assert.match(
       line(),
       /user,id=metadata,ipv6=off,restrict=on,net=169\.254\.169\.0\/24,.*guestfwd=tcp:169\.254\.169\.254:80-cmd:/,
     )
   })
 
-  it('qemuArguments has old devices for amd64 where they are asked for', () => {
+  it('qemuArguments has legacy devices for amd64 if requested', () => {
     assert.match(line({ legacyIO: true, netBoost: false }), /ide-hd,.*e1000,netdev=net/)
     assert.doesNotMatch(line({ legacyIO: true, netBoost: false }), /virtio-(blk|net)/)
     assert.match(line({ architecture: 'arm64', legacyIO: true, netBoost: false }), /virtio-blk-pci.*virtio-net-pci/)
   })
 
-  it('qemuArguments has a port for a guest agent behind all other devices, unless the memory is older than that', () => {
+  it('qemuArguments has the port of the guest agent last, unless the memory was saved without it', () => {
     const words = line({ screen: { port: 5_999, width: 800, height: 600 } })
     assert.match(words, /-chardev socket,id=agent,path=\/tmp\/svc3-vm-0\/agent,server=on,wait=off /)
     assert.match(words, /-device virtserialport,chardev=agent,name=org\.qemu\.guest_agent\.0$/)
     assert.doesNotMatch(line({}, { isWithoutAgent: true }), /agent|serial-pci/)
   })
 
-  it('qemuArguments attaches an ISO that cannot be written, after the disk', () => {
+  it('qemuArguments attaches an ISO read-only, after the disk', () => {
     assert.match(
       line({ iso: '/isos/a,b.iso' }),
       /"read-only":true,"file":\{"driver":"file","filename":"\/isos\/a,b.iso".*bootindex=2/,
@@ -95,14 +95,14 @@ describe('qemuArguments', () => {
     assert.match(line({}, { uefiCode: '/fw/code.fd' }), /-machine q35,pflash0=firmware-code,pflash1=firmware-variables/)
   })
 
-  it('qemuArguments keeps its addresses over starts, and differs from others', () => {
+  it('qemuArguments has the same MAC addresses at every start, different from those of other VMs', () => {
     const macs = (words: string) => [...words.matchAll(/mac=(52:54:00(?::[0-9a-f]{2}){3})/g)].map(([, mac]) => mac)
     assert.equal(new Set(macs(line())).size, 2)
     assert.deepEqual(macs(line()), macs(line({ name: 'renamed' })))
     assert.notDeepEqual(macs(line()), macs(line({ uid: '6f1c2a7e-0000-4000-8000-000000000002' })))
   })
 
-  it('qemuArguments refuses ports of screens and serial numbers that QEMU cannot have', () => {
+  it('qemuArguments refuses screen ports and serial numbers that QEMU does not support', () => {
     assert.throws(() => line({ screen: { port: 5_899, width: 1, height: 1 } }), /5900 and above/)
     assert.throws(() => line({ systemSerial: 'a,file=/etc/passwd' }), /serial number/)
     assert.match(line({ systemSerial: 'C02-X.1' }), /-smbios type=1,serial=C02-X\.1/)

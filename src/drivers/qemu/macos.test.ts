@@ -135,7 +135,7 @@ describe('macOS profile', () => {
       for (const form of lacks) assert.doesNotMatch(words, form)
     })
 
-  it('the macOS profile is for macOS on amd64 alone', () => {
+  it('the macOS profile is only for macOS on amd64', () => {
     assert.equal(isMacos(vm), true)
     assert.equal(isMacos({ ...vm, architecture: 'arm64' }), false)
     for (const os of ['linux', 'other'] as const) assert.equal(isMacos({ ...vm, image: { ...vm.image, os } }), false)
@@ -151,7 +151,7 @@ describe('SMC key', () => {
   })
   after(() => fs.rm(folder, { recursive: true }))
 
-  it('the SMC key is in a file of ours alone, as long as QEMU needs it', async () => {
+  it('the SMC key is in a file that only this user can read, until QEMU has read it', async () => {
     await writeSmc(folder, smcKey)
     assert.equal((await fs.stat(smcFile(folder))).mode & 0o777, 0o600)
     assert.ok((await fs.readFile(smcFile(folder), 'utf8')).includes(`osk = "${smcKey}"\n`))
@@ -160,7 +160,7 @@ describe('SMC key', () => {
     assert.deepEqual(await fs.readdir(folder), [])
   })
 
-  it('the SMC key is refused in words that do not contain it', async () => {
+  it('an invalid SMC key is refused without quoting it', async () => {
     for (const key of [smcKey.slice(1), `${smcKey}x`, `${smcKey.slice(1)}"`, `${smcKey.slice(1)}\n`]) {
       assert.match(smcKeyProblem(key) ?? '', /64 printable characters/)
       await assert.rejects(writeSmc(folder, key), (error: Error) => !error.message.includes('stand-in'))
@@ -170,7 +170,7 @@ describe('SMC key', () => {
 })
 
 describe('node without what macOS needs', () => {
-  it('a node without what macOS needs says what its operator has to do', async () => {
+  it('a node without the requirements of macOS says what its operator has to do', async () => {
     await assert.rejects(
       requireMacos(undefined),
       /cannot run macOS guests: set a boot disk and an SMC key.*agent\.json/,

@@ -7,7 +7,7 @@ import { describe, it } from 'node:test'
 import { probeQemu } from './probe.ts'
 
 describe('probe of QEMU', () => {
-  it('the probe of QEMU asks for a version once, and again after an update', async () => {
+  it('the probe of QEMU runs each program once, and again after an update', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-probe-'))
     const runs = path.join(folder, 'runs')
     const install = async (version: string) => {

@@ -43,7 +43,7 @@ describe('shape of a QEMU VM', () => {
     return machineShape({ vm, command: qemuArguments(vm, around), accelerator: 'tcg', network, diskBytes })
   }
 
-  it('the shape of a QEMU VM does not hold what each VM has of its own', async () => {
+  it('the shape of a QEMU VM has nothing that differs between VMs of the same kind', async () => {
     const one = await shape(vmOf({ systemSerial: 'A1' }))
     const forwards = [{ protocol: 'tcp', hostPort: 1_234, guestPort: 22 }] as const
     assert.deepEqual(await shape(vmOf({ name: 'other', ip: '127.0.0.2', forwards, metadata: { a: 'b' } })), one)
@@ -53,7 +53,7 @@ describe('shape of a QEMU VM', () => {
     for (const value of Object.values(one)) assert.ok(String(value).length < 4_096)
   })
 
-  it('the shape of a QEMU VM is another with every other thing, and says which', async () => {
+  it('the shape of a QEMU VM differs with every field, and the difference is named', async () => {
     const one = await shape(vmOf())
     const boot = { kind: 'kernel', kernel: path.join(root, 'other'), commandLine: 'quiet' } as const
     const others: readonly [RegExp, Promise<Record<string, string | number>>][] = [
@@ -74,7 +74,7 @@ describe('shape of a QEMU VM', () => {
     for (const [words, other] of others) assert.match(difference(one, await other) ?? '', words)
   })
 
-  it('the shape of a QEMU VM says of which VMs no memory is saved', async () => {
+  it('the shape of a QEMU VM decides whether its memory can be saved', async () => {
     const one = await shape(vmOf())
     assert.equal(whyNoMemory(one, vmOf()), undefined)
     assert.match(whyNoMemory(one, vmOf({ iso: '/a.iso' })) ?? '', /ISO/)

@@ -32,7 +32,7 @@ describe('QEMU supervisor', () => {
   }
   const note = (qemu: number, supervisor: number) => fs.writeFile(path.join(folder, 'pid'), `${qemu} ${supervisor}\n`)
 
-  it('a QEMU supervisor of another VM, or of a number from an earlier boot, is neither waited for nor ended', async () => {
+  it('a QEMU supervisor of another VM, or with a pid from an earlier boot, is neither awaited nor ended', async () => {
     const other = await pretend('/tmp/svc3-vm-of-another')
     await note(999_999, other.pid)
     await waitForSupervisor(folder, run)
@@ -42,7 +42,7 @@ describe('QEMU supervisor', () => {
     assert.deepEqual([await isAlive(other), await isAlive(own)], [true, true])
   })
 
-  it('a QEMU supervisor that never gets its QEMU is ended after a while', async () => {
+  it('a QEMU supervisor without a QEMU is ended after a while', async () => {
     const stuck = await pretend(run.runtime)
     const startedMs = performance.now()
     assert.equal(await findProcess(folder, run, 300), undefined)
@@ -50,7 +50,7 @@ describe('QEMU supervisor', () => {
     assert.equal(await isAlive(stuck), false)
   })
 
-  it('a run of QEMU is of this boot also where the id of the boot is made otherwise, as long as QEMU lives', async () => {
+  it('a run of QEMU is of this boot also with another boot id, as long as QEMU lives', async () => {
     const id = await pretend(run.runtime)
     const earlier = { ...run, bootId: 'made otherwise' }
     assert.equal(await isOfThisBoot(run), true)

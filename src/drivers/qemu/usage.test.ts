@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { diskUsage, networkUsage, processUsage } from './usage.ts'
 
-it('the usage of a QEMU process is read past any name that it may have', () => {
+it('the usage of a QEMU process is parsed after any process name', () => {
   const stat = '4242 (qemu) S 1 (x) R 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20 0 4 0 77'
   assert.deepEqual(processUsage(stat, '9000 1024 12 1 0 3 0'), { cpuSeconds: 3, memoryBytes: 1024 * 4096 })
 })
 
-it('the usage of disks is that of devices, without the layers below them', () => {
+it('the usage of disks counts devices, not the layers below them', () => {
   const answer = [
     { qdev: '/machine/disk', stats: { rd_bytes: 10, wr_bytes: 4 } },
     { qdev: '/machine/iso', stats: { rd_bytes: 5, wr_bytes: 0 } },
@@ -18,7 +18,7 @@ it('the usage of disks is that of devices, without the layers below them', () =>
   assert.deepEqual(diskUsage({ error: 'x' }), { diskReadBytes: 0, diskWrittenBytes: 0 })
 })
 
-it('the usage of a network is that of the uplink, and nothing where there is none', () => {
+it('the usage of a network is that of the uplink, if there is one', () => {
   const text =
     'Inter-|   Receive    |  Transmit\n face |bytes packets\n    lo:  7 1 0 0 0 0 0 0 7 1 0 0 0 0 0 0\n' +
     '  tap0: 120 2 0 0 0 0 0 0 340 5 0 0 0 0 0 0\n'

@@ -37,7 +37,7 @@ function lateQemu(): { readonly qmp: Qmp; readonly asked: string[] } {
   }
 }
 
-it('a capture waits for a QEMU that answers after 20 s, and the disk goes on in a new layer', async () => {
+it('a capture waits for a QEMU that answers after 20 s, and the disk gets a new layer', async () => {
   const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-capture-'))
   try {
     const disk = path.join(root, 'disk.raw')

@@ -21,7 +21,7 @@ function guest(presses: number) {
 }
 
 describe('askToPowerDown', () => {
-  it('askToPowerDown asks again until the guest has heard', async () => {
+  it('askToPowerDown repeats the request until the guest reacts', async () => {
     const { qmp, said } = guest(3)
     await askToPowerDown(qmp, { graceSeconds: 60 }, 5)
     const asked = ['query-status', 'cont', 'system_powerdown', 'system_powerdown', 'system_powerdown']
@@ -30,7 +30,7 @@ describe('askToPowerDown', () => {
     assert.deepEqual(said, asked, 'and then no more')
   })
 
-  it('askToPowerDown ends at once when it is called off, also when QEMU does not answer', async () => {
+  it('askToPowerDown ends at once when it is aborted, also if QEMU does not answer', async () => {
     const { qmp } = guest(Number.POSITIVE_INFINITY)
     await askToPowerDown(qmp, { graceSeconds: 60, signal: AbortSignal.timeout(10) }, 5)
     const deaf: Qmp = { ...qmp, execute: () => new Promise(() => undefined) }

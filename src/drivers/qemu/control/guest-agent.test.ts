@@ -64,14 +64,14 @@ const freeze = 'guest-fsfreeze-freeze'
 const thaw = 'guest-fsfreeze-thaw'
 
 describe('flushGuest', { concurrency: true }, () => {
-  it('flushGuest freezes and thaws in one message, so that a death in between leaves nothing frozen', async () => {
+  it('flushGuest sends freeze and thaw in one message, so that no crash leaves a guest frozen', async () => {
     const { flushed, heard, writes } = await flush(good)
     assert.equal(flushed, 'flushed')
     assert.deepEqual(heard, ['guest-sync-delimited', freeze, thaw])
     assert.ok(writes.some((text) => text.includes(freeze) && text.includes(thaw)))
   })
 
-  it('flushGuest passes over answers to others, and goes on where it may not freeze', async () => {
+  it('flushGuest ignores answers to other questions, and continues if the guest must not freeze', async () => {
     const { flushed } = await flush((command, values, say, hangUp) => {
       if (command.startsWith('guest-sync')) {
         say({ return: 17 })
@@ -83,14 +83,14 @@ describe('flushGuest', { concurrency: true }, () => {
     assert.equal(flushed, 'unheard')
   })
 
-  it('flushGuest goes on without one that never answers, or says nothing but noise', async () => {
+  it('flushGuest continues without a guest that does not answer or sends garbage', async () => {
     const silent = await flush(() => undefined, short)
     assert.deepEqual([silent.flushed, silent.heard], ['unheard', ['guest-sync-delimited']])
     const noise = 'x'.repeat(2_000_000)
     assert.equal((await flush((_, __, say) => say(noise))).flushed, 'unheard')
   })
 
-  it('flushGuest thaws again and again what does not say that it is thawed, and says so in the end', async () => {
+  it('flushGuest repeats a thaw that is not confirmed, and reports the failure', async () => {
     let thaws = 0
     const late = await flush((command, values, say, hangUp) => {
       if (command === thaw && ++thaws < 3) return hangUp()
@@ -126,7 +126,7 @@ async function tell(guest: Guest, limits = patient, isOpen = true) {
 const all = { return: ['clock', 'name', 'network'] }
 
 describe('tellGuest', { concurrency: true }, () => {
-  it('tellGuest says who the VM is, what time it is and what nobody else knows, and is content with a guest that confirms it', async () => {
+  it('tellGuest sends name, addresses, time and a random seed, and returns no note if the guest confirms them', async () => {
     const sentMs = Date.now()
     const { note, heard, told } = await tell((_, __, say) => say(all))
     assert.equal(note, undefined)
@@ -137,13 +137,13 @@ describe('tellGuest', { concurrency: true }, () => {
     assert.match(String(seed), /^[0-9a-f]{64}$/)
   })
 
-  it('tellGuest does not wait for a guest that had not opened the port, and says so', async () => {
+  it('tellGuest does not wait for a guest that had not opened the port, and returns a note', async () => {
     const { note, heard } = await tell((_, __, say) => say(all), patient, false)
     assert.deepEqual(heard, [])
     assert.match(note ?? '', /may still have the name, clock and network addresses of the saved VM: no agent in it/)
   })
 
-  it('tellGuest names what a guest has not set', async () => {
+  it('tellGuest returns what a guest has not set', async () => {
     const { note } = await tell((_, __, say) => {
       // The answer to a question from before it was saved.
       say({ return: 17 })
@@ -153,7 +153,7 @@ describe('tellGuest', { concurrency: true }, () => {
     assert.match((await tell((_, __, say) => say({ return: 'all' }))).note ?? '', /name, clock and network addresses/)
   })
 
-  it("tellGuest sets the clock by QEMU's own agent, which knows no more", async () => {
+  it("tellGuest sets only the clock with QEMU's guest agent", async () => {
     const sentMs = Date.now()
     let set = 0
     const { note, heard } = await tell((command, { time }, say) => {
@@ -169,14 +169,14 @@ describe('tellGuest', { concurrency: true }, () => {
     )
   })
 
-  it('tellGuest gives up on a guest that does not answer in time, hangs up, or says nothing but noise', async () => {
+  it('tellGuest gives up on a guest that does not answer in time, disconnects or sends garbage', async () => {
     const { note } = await tell(() => undefined, { allMs: 200, freshMs: 100 })
     assert.match(note ?? '', /name, clock and network addresses.*it did not confirm new ones within 0.2 s/)
     assert.match((await tell((_, __, ___, hangUp) => hangUp())).note ?? '', /did not confirm/)
     assert.match((await tell((_, __, say) => say('x'.repeat(2_000_000)))).note ?? '', /did not confirm/)
   })
 
-  it('tellGuest tells the time again to a guest that was slow to take it', async () => {
+  it('tellGuest repeats the time for a slow guest', async () => {
     let answers = 0
     const { note, told } = await tell((_, __, say) => void setTimeout(() => say(all), answers++ === 0 ? 400 : 0), {
       allMs: 60_000,

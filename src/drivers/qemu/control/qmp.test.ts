@@ -35,11 +35,11 @@ async function pretend(answer: (command: string) => string) {
 
 describe('QMP', () => {
   for (const [what, answer] of Object.entries({
-    'no JSON': 'this is not JSON\n',
-    'no object': 'null\n',
-    'a line without end': 'x'.repeat(2_000_000),
+    'invalid JSON': 'this is not JSON\n',
+    'a value that is not an object': 'null\n',
+    'a line that is too long': 'x'.repeat(2_000_000),
   }))
-    it(`QMP ends the connection at ${what}, and says so`, async () => {
+    it(`QMP ends the connection after ${what}, with an error`, async () => {
       await using server = await pretend(() => answer)
       const qmp = await connectQmp(server.socket, 120_000)
       await assert.rejects(qmp.execute('query-status'), InvalidQmp)
@@ -47,7 +47,7 @@ describe('QMP', () => {
       await assert.rejects(qmp.execute('query-status'), InvalidQmp)
     })
 
-  it('QMP that is garbled shows as a VM that cannot be controlled', async () => {
+  it('a VM with invalid QMP is reported as one that cannot be controlled', async () => {
     await using server = await pretend(() => '{{{\n')
     const control = new Control({ changed: () => undefined, poweredOff: () => undefined, lost: () => undefined })
     const observed = await control.observe(server.folder)

@@ -52,7 +52,7 @@ describe('disk of a QEMU VM', () => {
     return buffer.toString('latin1')
   }
 
-  it('the disk of a QEMU VM shows a raw base as it is, also one that looks like an overlay on a file of the host', async () => {
+  it('the disk of a QEMU VM has the bytes of a raw base, also if they look like an overlay on a file of the host', async () => {
     const secret = path.join(root, 'secret')
     await fs.writeFile(secret, 'SECRET'.padEnd(mib))
     const hostile = path.join(root, 'hostile.raw')
@@ -94,7 +94,7 @@ describe('disk of a QEMU VM', () => {
     await assert.rejects(diskNode(folder), /unknown backing file/)
   })
 
-  it('the disk of a QEMU VM is joined to the image that it was made on, wherever that is, and to no other', async () => {
+  it('the disk of a QEMU VM uses the image that it was made from, also after that was moved, and no other', async () => {
     const [base, moved] = [path.join(root, 'base.raw'), path.join(root, 'moved.raw')]
     await fs.writeFile(base, 'BASE'.padEnd(8 * mib))
     const folder = path.join(root, 'e')
@@ -109,7 +109,7 @@ describe('disk of a QEMU VM', () => {
     assert.match(JSON.stringify(await diskNodeOn(folder, { ...image, disk: moved })), /moved\.raw/)
   })
 
-  it('the disk of a QEMU VM has its frozen layers put together when they are many, and those of a capture stay', async () => {
+  it('the frozen layers of a QEMU VM are merged when they are many, and those of a capture stay', async () => {
     const base = path.join(root, 'merge, base.raw')
     await fs.writeFile(base, 'BASE'.padEnd(8 * mib))
     const folder = path.join(root, 'm, n')
@@ -144,7 +144,7 @@ describe('disk of a QEMU VM', () => {
     assert.deepEqual((await requireChain(folder)).layers, layers)
   })
 
-  it('the disk of a QEMU VM goes to another image by one rename, and is whole when the new one is missing', async () => {
+  it('the disk of a QEMU VM changes its image atomically, and is kept if the new one is missing', async () => {
     const [one, two] = [path.join(root, 'one.raw'), path.join(root, 'two.raw')]
     await fs.writeFile(one, 'ONE'.padEnd(8 * mib))
     await fs.writeFile(two, 'TWO'.padEnd(8 * mib))

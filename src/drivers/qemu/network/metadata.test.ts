@@ -54,7 +54,7 @@ describe('guest metadata', () => {
   }
   const json = ({ body }: { body: Buffer }) => JSON.parse(body.toString('utf8'))
 
-  it('guest metadata answers with values, keys and userdata', async () => {
+  it('guest metadata has values, keys and userdata', async () => {
     assert.deepEqual(json(await get('/metadata/key')), { value })
     assert.deepEqual(json(await get('/metadata/key?a=b')), { value })
     assert.deepEqual(json(await get('/metadata/A')), { value: '1' })
@@ -77,12 +77,12 @@ describe('guest metadata', () => {
     assert.deepEqual(json(parse(await ask('GET /metadata/A HTTP/1.0\n\n'))), { value: '1' })
   })
 
-  it('guest metadata takes a request in small and slow pieces', async () => {
+  it('guest metadata accepts a request in small and slow pieces', async () => {
     const pieces = ['GET /meta', 'data/A HT', 'TP/1.1\r', '\nHost: x\r\n', '\r\n']
     assert.deepEqual(json(parse(await ask(...pieces))), { value: '1' })
   })
 
-  it('guest metadata finds nothing else, wherever a path points', async () => {
+  it('guest metadata serves no other files, whatever the path', async () => {
     const targets = [
       '/', '//metadata/A', '/metadata/my key', '/metadata/nope', '/metadata/*', '/metadata/[A]', '/../outside',
       '/metadata/../../outside', '/metadata/%2e%2e/outside', '/outside', '/metadata/..', '/index', '/metadata/value-0',
@@ -91,7 +91,7 @@ describe('guest metadata', () => {
     for (const target of targets) assert.deepEqual([target, (await get(target)).status], [target, 404])
   })
 
-  it('guest metadata refuses what is no request, and reads only so much of it', async () => {
+  it('guest metadata refuses invalid requests, and limits what it reads', async () => {
     const head = 'GET /metadata/A HTTP/1.1\r\n'
     const bad: readonly (string | Buffer)[] = [
       '', '\n', '\r\n\r\n', 'POST /metadata/A HTTP/1.1\r\n\r\n', 'GET /metadata/A\r\n\r\n', 'GET /metadata/A HTTP/2\r\n\r\n',
@@ -103,7 +103,7 @@ describe('guest metadata', () => {
     assert.equal(parse(await ask(`GET /${'x'.repeat(7_000)} HTTP/1.1\r\n\r\n`)).status, 404)
   })
 
-  it('guest metadata serves eight connections at once, tells the ninth so, and recovers', async () => {
+  it('guest metadata serves eight connections at once, refuses the ninth, and recovers', async () => {
     const [program = '', ...args] = metadataCommand.split(' ')
     const idle = Array.from({ length: 8 }, () =>
       spawn(program, args, { cwd: folder, stdio: ['pipe', 'pipe', 'inherit'] }),
@@ -119,7 +119,7 @@ describe('guest metadata', () => {
     assert.equal((await get('/metadata/A')).status, 200)
   })
 
-  it('guest metadata lets only its owner read, and is gone when it is removed', async () => {
+  it('guest metadata is readable only by its owner, and can be removed', async () => {
     const other = `${folder}-other`
     await fs.mkdir(other)
     await writeMetadata(other, { uid: 'u', name: 'demo', metadata: { key: 'secret' } })
@@ -130,7 +130,7 @@ describe('guest metadata', () => {
     await assert.rejects(fs.access(inside))
   })
 
-  it('guest metadata refuses keys that it could not serve', async () => {
+  it('guest metadata refuses keys that it cannot serve', async () => {
     for (const key of ['', 'a\tb', 'a/b', '..\n', 'ä', 'x'.repeat(129)])
       await assert.rejects(
         writeMetadata(`${folder}-other`, { uid: 'u', name: 'demo', metadata: { [key]: '1' } }),

@@ -13,14 +13,14 @@ import { canSeal, whyNot } from './seal.ts'
 import { endUplink, judgeAnswer, startUplink } from './uplink.ts'
 
 describe('sealed network', () => {
-  it('a sealed network of QEMU works here, and is tried once', async () => {
+  it('a sealed network of QEMU works here, and is tested only once', async () => {
     assert.equal(await canSeal(), undefined)
     // A cached result returns in this turn; an attempt takes many.
     const next = new Promise((resolve) => setImmediate(resolve, 'tried again'))
     assert.equal(await Promise.race([canSeal(), next]), undefined)
   })
 
-  it('a sealed network of QEMU says the cause and the remedy where it does not work; and for a timeout that it is tried again', async () => {
+  it('a sealed network of QEMU that does not work has a cause and a remedy; after a timeout it is tested again', async () => {
     const failing = await whyNot(async () => {
       throw new Error('slirp4netns is not installed')
     })
@@ -36,7 +36,7 @@ describe('sealed network', () => {
     assert.doesNotMatch(late ?? '', /--network user/)
   })
 
-  it('a sealed network of QEMU runs nothing where a part of it fails', async () => {
+  it('a sealed network of QEMU runs nothing if a part of it fails', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-seal-'))
     const [program = '', ...args] = sealedPrefix()
     const run = (env: Readonly<Record<string, string>>) =>
@@ -47,7 +47,7 @@ describe('sealed network', () => {
     await fs.rm(folder, { recursive: true })
   })
 
-  it('a sealed network of QEMU takes only a forward that could not be added for a port that is taken', async () => {
+  it('only a forward that could not be added counts as a port in use', async () => {
     const runtime = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-uplink-'))
     await exec('mkfifo', [networkPlaces(runtime).life])
     const [program = '', ...args] = sealedPrefix()
