@@ -28,62 +28,39 @@ interface OptionText {
 interface BooleanOption extends OptionText {
   readonly type: 'boolean'
 }
-interface StringOption extends OptionText {
-  readonly type: 'string'
+interface ValueOption extends OptionText {
   /** The name of the value in help, in capitals. */
   readonly value: string
-  readonly default?: string
   /** Shown in help if the default depends on the environment or the service. */
   readonly defaultText?: string
   readonly required?: true
+}
+/** The value of a `duration` is text such as `1h30m`. */
+interface StringOption extends ValueOption {
+  readonly type: 'string' | 'duration'
+  readonly default?: string
   readonly repeatable?: true
   /** An unexpected argument was probably meant as the value of this option. */
   readonly strays?: true
 }
-interface IntegerOption extends OptionText {
-  readonly type: 'integer'
-  readonly value: string
-  readonly min: number
+/**
+ * `minutes` accepts whole minutes or a duration such as `1h30m`, with minutes as the value. `gibibytes` accepts a number with
+ * at most one decimal, also with a unit, such as `8G`, with GiB as the value.
+ */
+interface NumberOption extends ValueOption {
+  readonly type: 'integer' | 'minutes' | 'gibibytes'
+  /** For integers only. */
+  readonly min?: number
   readonly max: number
   readonly default?: number
-  readonly required?: true
-}
-/** Accepts whole minutes or a duration such as `1h30m`. The value is in minutes. */
-interface MinutesOption extends OptionText {
-  readonly type: 'minutes'
-  readonly value: string
-  readonly max: number
-  readonly default?: number
-}
-/** Accepts GiB with at most one decimal, also with a unit, such as `8G`. The value is in GiB. */
-interface GibibytesOption extends OptionText {
-  readonly type: 'gibibytes'
-  readonly value: string
-  readonly max: number
-  readonly default?: number
-  /** Shown in help if the default depends on the environment or the service. */
-  readonly defaultText?: string
-}
-/** Accepts a duration such as `1h30m`. The value is the text as given. */
-interface DurationOption extends OptionText {
-  readonly type: 'duration'
-  readonly value: string
-  readonly default?: string
-  readonly defaultText?: string
 }
 interface ChoiceOption extends OptionText {
   readonly type: 'choice'
   readonly choices: readonly string[]
   readonly default?: string
+  readonly defaultText?: string
 }
-export type Option =
-  | BooleanOption
-  | StringOption
-  | IntegerOption
-  | MinutesOption
-  | GibibytesOption
-  | DurationOption
-  | ChoiceOption
+export type Option = BooleanOption | StringOption | NumberOption | ChoiceOption
 export type Options = Readonly<Record<string, Option>>
 
 export interface Argument {
@@ -103,7 +80,7 @@ export type Arguments = Readonly<Record<string, Argument>>
 type Present<O, T> = O extends { default: unknown } | { required: true } ? T : T | undefined
 type OptionValue<O extends Option> = O extends BooleanOption
   ? boolean
-  : O extends IntegerOption | MinutesOption | GibibytesOption
+  : O extends NumberOption
     ? Present<O, number>
     : O extends ChoiceOption
       ? Present<O, O['choices'][number]>

@@ -27,9 +27,9 @@ import { type OutputColumn, sizeCell, visible } from '../output/output.ts'
 import { type Board, type ProgressDisplay, startBoard } from '../output/progress.ts'
 import { listCommand } from '../record-commands.ts'
 
-export const imageArgument = { image: { value: 'IMAGE', description: 'name of the image', required: true } } as const
+const imageArgument = { image: { value: 'IMAGE', description: 'name of the image', required: true } } as const
 
-export const selectionOptions = {
+const selectionOptions = {
   nodes: { type: 'string', value: 'NODE,…', repeatable: true, description: 'Names of nodes' },
   tags: { type: 'string', value: 'TAG,…', repeatable: true, description: 'Nodes with all of these tags' },
   all: { type: 'boolean', description: 'All nodes of the namespace' },
@@ -41,7 +41,7 @@ interface Selected {
   readonly all: boolean
 }
 
-export function selectionOf({ nodes, tags, all }: Selected): NodeSelection {
+function selectionOf({ nodes, tags, all }: Selected): NodeSelection {
   const [names, labels] = [listed(nodes), listed(tags)]
   if (names.length + labels.length === 0 && !all)
     throw new UsageError('No nodes specified', 'Use --nodes a,b or --tags t or --all')
@@ -51,13 +51,13 @@ export function selectionOf({ nodes, tags, all }: Selected): NodeSelection {
 const listed = (values: readonly string[]): string[] =>
   values.flatMap((value) => value.split(',')).filter((value) => value !== '')
 
-export const resultColumns: readonly OutputColumn<NodeResult>[] = [
+const resultColumns: readonly OutputColumn<NodeResult>[] = [
   { header: 'NODE', cell: ({ node }) => node },
   { header: 'RESULT', cell: ({ result }) => result },
   { header: 'MESSAGE', cell: ({ message }) => message },
 ]
 
-export const isRefused = ({ code }: NodeResult): boolean => code >= 400
+const isRefused = ({ code }: NodeResult): boolean => code >= 400
 
 const namesOf = (
   { nodes }: CachedImage,
@@ -124,7 +124,7 @@ interface CacheWait {
 }
 
 /** Waits until none of the nodes is fetching the image, and returns their copies. */
-export async function untilCached(
+async function untilCached(
   context: Context,
   { client, namespace, sameTargetFlags }: Session,
   { image, nodes, timeoutMs }: CacheWait,

@@ -35,16 +35,16 @@ import { changeCommand, deleteCommand, listCommand, printRecord } from '../recor
 
 type Arguments = Readonly<Record<string, Argument>>
 
-export const nodeArgument = {
+const nodeArgument = {
   node: { value: 'NODE', description: 'name of the node', required: true },
 } as const satisfies Arguments
 
-export const tagArguments = {
+const tagArguments = {
   ...nodeArgument,
   tag: { value: 'TAG', description: 'at most 63 letters, digits, dashes, underscores and periods', required: true },
 } as const satisfies Arguments
 
-export function checkTag(tag: string): string {
+function checkTag(tag: string): string {
   if (isTag(tag)) return tag
   throw new UsageError(
     `Invalid tag "${tag}"`,
@@ -52,7 +52,7 @@ export function checkTag(tag: string): string {
   )
 }
 
-export const columns: readonly OutputColumn<Node>[] = [
+const columns: readonly OutputColumn<Node>[] = [
   { header: 'NAME', keep: 'always', cell: (node) => node.name },
   { header: 'AVAILABLE-CPU', cell: (node) => node.availableCpu },
   { header: 'AVAILABLE-MEMORY', cell: (node) => sizeCell(node.availableMemory) },

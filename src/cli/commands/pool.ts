@@ -21,7 +21,7 @@ import type { Field } from '../output/record.ts'
 import { changeCommand, changed, deleteCommand, listCommand, showCommand } from '../record-commands.ts'
 import { checkConfigName } from './vm-config.ts'
 
-export const poolOptions = {
+const poolOptions = {
   'min-idle': { type: 'integer', value: 'N', min: 0, max: 1_000, description: 'Warm VMs to keep ready' },
   'max-idle': { type: 'integer', value: 'N', min: 0, max: 1_000, description: 'Remove warm VMs above this number' },
   'max-age': { type: 'duration', value: 'DURATION', description: 'Replace warm VMs after this time, such as 12h' },
@@ -43,7 +43,7 @@ export const poolOptions = {
   },
 } as const
 
-export function settingsOf(options: OptionValues<typeof poolOptions>) {
+function settingsOf(options: OptionValues<typeof poolOptions>) {
   const { 'min-idle': minIdle, 'max-idle': maxIdle, schedule } = options
   if (minIdle !== undefined && maxIdle !== undefined && minIdle > maxIdle)
     throw new UsageError(`--min-idle ${minIdle} is more than --max-idle ${maxIdle}`, 'Raise --max-idle')
@@ -66,7 +66,7 @@ function entryOf(text: string): NonNullable<PoolInput['schedule']>[number] {
   )
 }
 
-export const columns: readonly OutputColumn<Pool>[] = [
+const columns: readonly OutputColumn<Pool>[] = [
   { header: 'NAME', cell: (pool) => pool.name },
   { header: 'CONFIG', cell: (pool) => pool.config },
   { header: 'READY', cell: (pool) => pool.ready },

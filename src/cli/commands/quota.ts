@@ -27,7 +27,7 @@ const ownerText = ({ owner, weight, share, used, waiting }: QuotaOwner): string 
     ...(waiting === 0 ? [] : [`${waiting} waiting`]),
   ].join(', ')
 
-export const fields: readonly Field<Quota>[] = [
+const fields: readonly Field<Quota>[] = [
   { label: 'Namespace', value: ({ namespace }) => namespace },
   { label: 'VMs', value: (quota) => line('vms', quota) },
   { label: 'CPU', value: (quota) => line('cpu', quota) },

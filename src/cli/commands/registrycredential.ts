@@ -14,14 +14,14 @@ import { UsageError } from '../line/usage.ts'
 import type { OutputColumn } from '../output/output.ts'
 import { listCommand } from '../record-commands.ts'
 
-export const serverArgument = {
+const serverArgument = {
   value: 'SERVER',
   description: 'address of the registry, <scheme>://<hostname>[:<port>]',
   required: true,
 } as const satisfies Argument
 
 /** `line` returns the command for the corrected address. */
-export function checkServer(
+function checkServer(
   text: string,
   line?: (server: string) => string,
 ): { readonly server: string; readonly scheme: 'http' | 'https' } {
@@ -31,7 +31,7 @@ export function checkServer(
   throw new UsageError(problem, line && meant !== undefined ? `Run ${line(meant)}` : hint)
 }
 
-export const columns: readonly OutputColumn<RegistryCredential>[] = [
+const columns: readonly OutputColumn<RegistryCredential>[] = [
   { header: 'SERVER', cell: (item) => item.server },
   { header: 'USERNAME', cell: (item) => item.username },
   { header: 'INSECURE', wide: true, cell: (item) => item.allowInsecure },

@@ -12,14 +12,14 @@ import { defineCommand, namespaced, type Option, printed } from '../command.ts'
 import { UsageError } from '../line/usage.ts'
 import type { OutputColumn } from '../output/output.ts'
 
-export const role = 'svc-dev'
+const role = 'svc-dev'
 
-export const subjectOptions = {
+const subjectOptions = {
   user: { type: 'string', short: 'u', value: 'EMAIL[,…]', description: 'Users, by e-mail address' },
   serviceaccount: { type: 'string', short: 's', value: 'NS:NAME[,…]', description: 'Service accounts' },
 } as const satisfies Record<string, Option>
 
-export const columns: readonly OutputColumn<Subject>[] = [
+const columns: readonly OutputColumn<Subject>[] = [
   { header: 'KIND', cell: (item) => item.kind },
   { header: 'NAME', cell: (item) => item.name },
   { header: 'NAMESPACE', cell: (item) => item.namespace },
@@ -31,7 +31,7 @@ const parts = (text: string | undefined): string[] =>
     .map((part) => part.trim())
     .filter((part) => part !== '')
 
-export function subjectsOf(options: { user: string | undefined; serviceaccount: string | undefined }): SubjectsInput {
+function subjectsOf(options: { user: string | undefined; serviceaccount: string | undefined }): SubjectsInput {
   const users = parts(options.user)
   const serviceaccounts = parts(options.serviceaccount).map((text) => {
     const [namespace, name, ...more] = text.split(':')

@@ -21,7 +21,7 @@ import type { Field } from '../output/record.ts'
 import { changeCommand, deleteCommand, listCommand, showCommand } from '../record-commands.ts'
 import { requestedShape, shapeFields, shapeOptions } from './vm/parts/shape.ts'
 
-export const columns: readonly OutputColumn<VmConfig>[] = [
+const columns: readonly OutputColumn<VmConfig>[] = [
   { header: 'NAME', cell: (config) => config.name },
   { header: 'IMAGE', cell: (config) => config.image },
   { header: 'CPU', cell: (config) => config.cpu },

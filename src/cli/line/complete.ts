@@ -11,6 +11,7 @@ import {
   type Options,
 } from '../command.ts'
 import { isLeaf, type Located, locate } from './locate.ts'
+import { tokenize } from './parse.ts'
 import { synonymsIn } from './synonyms.ts'
 
 export interface Completion {
@@ -94,26 +95,16 @@ interface ScannedWords {
 }
 
 function scan(options: Options, words: readonly string[]): ScannedWords {
-  const byShort = new Map(Object.entries(options).map(([name, { short }]) => [short, name]))
-  const values = new Map<string, string>()
-  const plain: string[] = []
-  for (let index = 0; index < words.length; index++) {
-    const word = words[index] ?? ''
-    if (word === '--') return { pending: undefined, isAfterDashes: true, plain, values }
-    if (!word.startsWith('-') || word === '-') {
-      plain.push(word)
-      continue
-    }
-    const isLong = word.startsWith('--')
-    const [head = '', inline] = isLong ? splitAt(word, '=') : [word.slice(0, 2), word.slice(2) || undefined]
-    const name = isLong ? head.slice(2) : (byShort.get(head.slice(1)) ?? '')
-    const option = Object.hasOwn(options, name) ? options[name] : undefined
-    if (option && option.type !== 'boolean' && inline === undefined) {
-      if (index === words.length - 1) return { pending: option, isAfterDashes: false, plain, values }
-      values.set(name, words[++index] ?? '')
-    } else values.set(name, inline ?? '')
+  const { options: tokens, words: plain, hasTerminator } = tokenize(options, words)
+  const last = tokens.at(-1)
+  const option = last && Object.hasOwn(options, last.name) ? options[last.name] : undefined
+  const isPending = last?.value === undefined && last?.index === words.length - 1 && option?.type !== 'boolean'
+  return {
+    pending: isPending ? option : undefined,
+    isAfterDashes: hasTerminator,
+    plain,
+    values: new Map(tokens.map(({ name, value = '' }) => [name, value])),
   }
-  return { pending: undefined, isAfterDashes: false, plain, values }
 }
 
 function splitAt(text: string, sign: string): [string, string | undefined] {

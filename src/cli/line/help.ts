@@ -154,7 +154,7 @@ const valueText = (option: Option): string => {
 function remark(option: Option): string {
   if (option.type === 'boolean') return ''
   if ('required' in option && option.required) return ' (required)'
-  const shown = ('defaultText' in option ? option.defaultText : undefined) ?? option.default
+  const shown = option.defaultText ?? option.default
   const repeat = option.type === 'string' && option.repeatable ? '; repeatable' : ''
   return shown === undefined ? repeat : ` (default ${shown})${repeat}`
 }

@@ -44,9 +44,11 @@ interface Tokens {
   /** Words before `--` that are neither options nor their values. */
   readonly words: string[]
   readonly afterDashes: string[]
+  /** Whether the words contain `--`. */
+  readonly hasTerminator: boolean
 }
 
-function tokenize(options: Options, words: readonly string[]): Tokens {
+export function tokenize(options: Options, words: readonly string[]): Tokens {
   const config = Object.entries(options).map(([name, option]) => {
     const type = option.type === 'boolean' ? 'boolean' : 'string'
     return [name, { type, multiple: true, ...(option.short && { short: option.short }) }] as const
@@ -65,6 +67,7 @@ function tokenize(options: Options, words: readonly string[]): Tokens {
     options: tokens.filter((token) => token.kind === 'option'),
     words: plain.filter(({ index }) => index < end).map(({ value }) => value),
     afterDashes: plain.filter(({ index }) => index > end).map(({ value }) => value),
+    hasTerminator: end < words.length,
   }
 }
 
@@ -118,7 +121,7 @@ function convert(name: string, option: Option, given: readonly string[] | undefi
     return option.default
   }
   if (option.type === 'string' && last === '' && !option.secret) throw new UsageError(`--${name} must not be empty`)
-  if (option.type === 'integer') return integer(name, option.min, option.max, last)
+  if (option.type === 'integer') return integer(name, option.min ?? 0, option.max, last)
   if (option.type === 'minutes') return minutes(name, option.max, last)
   if (option.type === 'duration' && !parseDuration(last))
     throw new UsageError(`Invalid --${name} "${last}"`, 'Specify a duration, for example 30m, 2h or 7d')

@@ -20,7 +20,7 @@ import type { Field } from '../../output/record.ts'
 import { changeCommand, changed, deleteCommand, listCommand, showCommand } from '../../record-commands.ts'
 import { credentialOf, credentialOptions, guestOf, settingOptions, settingsOf } from './options.ts'
 
-export const columns: readonly OutputColumn<RunnerPool>[] = [
+const columns: readonly OutputColumn<RunnerPool>[] = [
   { header: 'NAME', cell: (pool) => pool.name },
   { header: 'STATE', cell: (pool) => pool.condition.reason },
   { header: 'WAITING', cell: (pool) => pool.waiting },
@@ -40,7 +40,7 @@ const waitOf = ({ queuedAt, startedAt }: RunnerJob): string | undefined =>
     ? undefined
     : `${Math.max(0, Math.round((Date.parse(startedAt) - Date.parse(queuedAt)) / 1_000))} s`
 
-export const jobColumns: readonly OutputColumn<RunnerJob>[] = [
+const jobColumns: readonly OutputColumn<RunnerJob>[] = [
   { header: 'JOB', cell: (job) => job.name },
   { header: 'REPOSITORY', cell: (job) => job.repository },
   { header: 'STATE', cell: (job) => job.state },

@@ -21,7 +21,7 @@ import { stepOf } from '../../output/progress.ts'
 import { checkName, described } from '../image/options.ts'
 import { vmArgument } from './parts/vm-argument.ts'
 
-export const followed = {
+const followed = {
   wait: { type: 'boolean', description: 'Wait until the image is Ready' },
   ...waitingLonger,
 } as const satisfies Options
@@ -35,7 +35,7 @@ interface CapturedImage {
   readonly what: string
 }
 
-export async function reportImage(context: Context, captured: CapturedImage): Promise<number> {
+async function reportImage(context: Context, captured: CapturedImage): Promise<number> {
   const { session, image, isWaiting, timeoutMs, what } = captured
   const { name } = image
   const look = `svc3 image list ${name}${session.sameTargetFlags}`

@@ -14,7 +14,7 @@ import type { ProgressStep } from '../../output/progress.ts'
 import { changeCommand, listCommand } from '../../record-commands.ts'
 import { vmArgument } from './parts/vm-argument.ts'
 
-export const columns: readonly OutputColumn<PushJob>[] = [
+const columns: readonly OutputColumn<PushJob>[] = [
   { header: 'NAME', keep: 'always', cell: (job) => job.name },
   { header: 'IMAGE', cell: (job) => job.image },
   { header: 'STATUS', keep: 'always', cell: (job) => job.status },
@@ -39,10 +39,10 @@ function progressOf({ status, progress, waiting }: PushJob): string {
   return isMoving ? `${far}, ${sizeText(bytesPerSecond)}/s, ${timeLeft(secondsLeft)} left` : far
 }
 
-export const waitsFor = ({ reason, nextTryAt }: NonNullable<PushJob['waiting']>): string =>
+const waitsFor = ({ reason, nextTryAt }: NonNullable<PushJob['waiting']>): string =>
   waitingText(reason, new Date(nextTryAt))
 
-export async function followJob(context: Context, session: Session, name: string): Promise<PushJob> {
+async function followJob(context: Context, session: Session, name: string): Promise<PushJob> {
   const ended = await followRecord(context, session, listPushJobs, name, {
     label: `Push ${name}`,
     isDone: ({ status }) => status !== 'Pending' && status !== 'Running',
