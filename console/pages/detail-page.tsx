@@ -5,7 +5,7 @@ import type { Operation } from '../../src/api/operation.ts'
 import type { Snapshot } from '../api/live-list.ts'
 import { ActionsMenu, type MenuItem } from '../ui/menu.tsx'
 import { Empty, Loading, Page } from '../ui/page.tsx'
-import { TeachPage } from '../ui/teach.tsx'
+import { ShowAsButton } from '../ui/show-as.tsx'
 import { type ActionContext, useActionContext } from './action-context.ts'
 
 interface Props<T> {
@@ -61,7 +61,7 @@ export function DetailPage<T extends { readonly name: string }>(props: Props<T>)
       beside={state(item)}
       actions={
         <>
-          <TeachPage operation={operation} input={{ params }} />
+          <ShowAsButton operation={operation} input={{ params }} />
           {buttons?.(item)}
           <ActionsMenu name={name} items={items} />
         </>

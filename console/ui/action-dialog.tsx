@@ -9,7 +9,7 @@ import { Dialog } from './dialog.tsx'
 import { Faults, type Form, TextField, type Typed, useForm, type Values } from './field.tsx'
 import type { MenuItem } from './menu.tsx'
 import { ErrorNote } from './page.tsx'
-import { Teach } from './teach.tsx'
+import { ShowAs } from './show-as.tsx'
 import { showToast } from './toasts.tsx'
 
 /** The texts of actions on one kind of object: `Start VM web`, and when that is done `VM web started`. */
@@ -101,7 +101,7 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
           <TextField label={typeToConfirm(confirm)} value={typed} onValue={setTyped} autoFocus />
         )}
         <ErrorNote error={error} />
-        <Teach operation={operation} input={input} />
+        <ShowAs operation={operation} input={input} />
         <div className="dialog-foot">
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" kind={isDanger ? 'danger' : 'primary'} isBusy={action.isBusy} reason={blocked}>

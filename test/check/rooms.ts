@@ -72,18 +72,18 @@ export const rooms: Readonly<Record<string, Imports>> = {
   },
   'console/pages': {
     imports:
-      'console, console/api, console/teach, console/ui, console/ui/table, api, client, legacy, platform (images/upload.tsx), rules, rules/pools',
+      'console, console/api, console/show-as, console/ui, console/ui/table, api, client, legacy, platform (images/upload.tsx), rules, rules/pools',
     packages:
       '@novnc/novnc (vms/open-screen.ts, vms/screen.tsx, vms/thumbnail.tsx), @xterm/addon-fit (vms/terminal.tsx), @xterm/xterm (vms/terminal.tsx), react, uplot (charts/plot.tsx), wouter',
   },
-  'console/teach': { imports: 'api, rules, rules/pools' },
+  'console/show-as': { imports: 'api, rules, rules/pools' },
   'console/ui': {
-    imports: 'console, console/api, console/teach, api, client, rules',
+    imports: 'console, console/api, console/show-as, api, client, rules',
     packages:
       'downshift (select.tsx), lucide (icons.tsx), react, react-dom (menu.tsx), wouter (dialog.tsx, page.tsx, toasts.tsx)',
   },
   'console/ui/table': {
-    imports: 'console/api, console/teach, console/ui, api, client',
+    imports: 'console/api, console/show-as, console/ui, api, client',
     packages: 'react, react-dom (visible-rows.ts), wouter (query.ts)',
   },
   'control-plane': {

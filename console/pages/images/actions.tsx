@@ -2,7 +2,7 @@
 import { addCachedImage, removeCachedImage } from '../../../src/api/images/image-cache.ts'
 import { type Image, protectImage } from '../../../src/api/images/images.ts'
 import { serviceUrl } from '../../api/urls.ts'
-import { pathOf } from '../../teach/requests.ts'
+import { pathOf } from '../../show-as/requests.ts'
 import { confirmItem, formItem, removeItem } from '../../ui/action-dialog.tsx'
 import { filled, TextField } from '../../ui/field.tsx'
 import type { MenuItem } from '../../ui/menu.tsx'

@@ -13,16 +13,16 @@ import { client } from '../../api/client.ts'
 import { sessionHeader } from '../../api/page-transport.ts'
 import { type UploadProgress, upload } from '../../api/upload.ts'
 import { serviceUrl } from '../../api/urls.ts'
-import { pathOf } from '../../teach/requests.ts'
+import { pathOf } from '../../show-as/requests.ts'
 import { architectures } from '../../ui/architectures.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { SelectField, TextField, useForm } from '../../ui/field.tsx'
 import type { MenuItem } from '../../ui/menu.tsx'
 import { ErrorNote } from '../../ui/page.tsx'
+import { ShowAs } from '../../ui/show-as.tsx'
 import { rateText } from '../../ui/sizes.ts'
 import { Bar } from '../../ui/state.tsx'
-import { Teach } from '../../ui/teach.tsx'
 import { showToast } from '../../ui/toasts.tsx'
 import { FirmwareField } from './create.tsx'
 
@@ -93,7 +93,7 @@ function UploadDialog({ kind, namespace, onClose }: Props) {
         </div>
         {progress && file && <ProgressView progress={progress} file={file} isRunning={isRunning} />}
         <ErrorNote error={error} />
-        <Teach operation={beginUpload} input={{ params: { namespace }, body }} />
+        <ShowAs operation={beginUpload} input={{ params: { namespace }, body }} />
         <div className="dialog-foot">
           <Button onClick={close}>Cancel</Button>
           {isRunning && progress?.phase !== 'finishing' && <Button onClick={pause}>Pause</Button>}

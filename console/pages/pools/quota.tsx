@@ -6,9 +6,9 @@ import { type ActionWords, formItem } from '../../ui/action-dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { Card, ErrorNote, Facts, Loading, Page } from '../../ui/page.tsx'
+import { ShowAsButton } from '../../ui/show-as.tsx'
 import { Bar, State } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table/table.tsx'
-import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
 import { type ActionContext, useActionContext } from '../action-context.ts'
 import { EventsCard } from '../event-feed.tsx'
@@ -49,7 +49,7 @@ export function QuotaPage() {
       }
       actions={
         <>
-          <TeachPage operation={getQuota} input={{ params }} />
+          <ShowAsButton operation={getQuota} input={{ params }} />
           {quota && <ActionsMenu name={main} items={quotaItems(quota, context)} />}
         </>
       }

@@ -2,7 +2,7 @@
 import { getCharts } from '../../../src/api/service/charts.ts'
 import { useAnswer } from '../../api/calls.ts'
 import { ErrorNote, Loading, Page } from '../../ui/page.tsx'
-import { TeachPage } from '../../ui/teach.tsx'
+import { ShowAsButton } from '../../ui/show-as.tsx'
 import { allRanges } from '../charts/model.ts'
 import { RangePicker, useRange } from '../charts/range.tsx'
 import { AllSeries } from '../charts/series.tsx'
@@ -15,7 +15,7 @@ export function ChartsPage() {
   const input = { query: { minutes } }
   const { data, error, isPending } = useAnswer(getCharts, input, { everyMs })
   return (
-    <Page title="Charts" actions={<TeachPage operation={getCharts} input={input} />}>
+    <Page title="Charts" actions={<ShowAsButton operation={getCharts} input={input} />}>
       <RangePicker ranges={allRanges} minutes={minutes} onPick={pick} />
       <p className="muted">
         Metrics of the whole cluster: one value per minute for up to a day, one per 15 minutes for a week.

@@ -3,7 +3,7 @@
 import RFB from '@novnc/novnc'
 import { connectVm } from '../../../src/api/vms/vms.ts'
 import { socketUrl } from '../../api/urls.ts'
-import { pathOf } from '../../teach/requests.ts'
+import { pathOf } from '../../show-as/requests.ts'
 import type { Named } from '../paths.ts'
 
 /** `onOpen` sets up the client before it handles the first message. Rejects if the socket closes without data. */

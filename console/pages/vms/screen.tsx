@@ -8,8 +8,8 @@ import { Button } from '../../ui/button.tsx'
 import { Copy } from '../../ui/copy.tsx'
 import { AreaField, CheckField, TextField } from '../../ui/field.tsx'
 import { Page } from '../../ui/page.tsx'
+import { ShowAsButton } from '../../ui/show-as.tsx'
 import { State } from '../../ui/state.tsx'
-import { TeachPage } from '../../ui/teach.tsx'
 import { type Named, vmPath } from '../paths.ts'
 import { keysymOf } from './model.ts'
 import { openScreen } from './open-screen.ts'
@@ -65,7 +65,7 @@ export function Screen({ namespace, name }: Named) {
       beside={<State tone={tones[phase]} word={phaseWords[phase]} />}
       actions={
         <>
-          <TeachPage operation={connectVm} input={input} />
+          <ShowAsButton operation={connectVm} input={input} />
           {phase === 'ended' && (
             <Button kind="primary" onClick={() => setAttempt(attempt + 1)}>
               Reconnect

@@ -6,13 +6,13 @@ import { identityOf } from '../../../src/client/follow-list.ts'
 import { useLive } from '../../api/live.ts'
 import type { Snapshot } from '../../api/live-list.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { commandLine, type Input } from '../../teach/commands.ts'
+import { commandLine, type Input } from '../../show-as/commands.ts'
 import { Button } from '../button.tsx'
 import { SearchField } from '../field.tsx'
 import { type MenuItem, runItem } from '../menu.tsx'
 import { Empty, ListError, Page } from '../page.tsx'
 import { Select } from '../select.tsx'
-import { TeachPage } from '../teach.tsx'
+import { ShowAsButton } from '../show-as.tsx'
 import { ColumnsButton } from './column-choice.tsx'
 import { type Filter, filtered, occurringIn, searched, withChosen } from './filters.ts'
 import { type Query, useQuery } from './query.ts'
@@ -101,7 +101,7 @@ export function TablePage<T extends object>(props: PageProps<T>) {
       }
       actions={
         <>
-          <TeachPage operation={operation} input={{ ...input, params: inMain, ...scope }} />
+          <ShowAsButton operation={operation} input={{ ...input, params: inMain, ...scope }} />
           {actions?.(rows)}
           {createButton}
         </>

@@ -2,8 +2,8 @@
 import { useState } from 'react'
 import type { Operation } from '../../src/api/operation.ts'
 import { serviceUrl } from '../api/urls.ts'
-import { commandLine, hasCommand, type Input, withoutOption } from '../teach/commands.ts'
-import { curlLine } from '../teach/requests.ts'
+import { commandLine, hasCommand, type Input, withoutOption } from '../show-as/commands.ts'
+import { curlLine } from '../show-as/requests.ts'
 import { Button } from './button.tsx'
 import { Code } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
@@ -17,12 +17,12 @@ interface Props {
 const titles = { command: 'Show as command', request: 'Show as request' }
 type Kind = keyof typeof titles
 
-export function Teach({ operation, input }: Props) {
+export function ShowAs({ operation, input }: Props) {
   const [open, setOpen] = useState<Kind>()
   const kinds: readonly Kind[] = hasCommand(operation) ? ['command', 'request'] : ['request']
   return (
-    <div className="teach">
-      <div className="teach-tabs">
+    <div className="show-as">
+      <div className="show-as-tabs">
         {kinds.map((kind) => (
           <Button
             key={kind}
@@ -48,12 +48,12 @@ const Line = ({ kind, operation, input }: Props & { readonly kind: Kind }) => (
 )
 
 /** The button in the header of a page. */
-export function TeachPage({ operation, input }: Props) {
+export function ShowAsButton({ operation, input }: Props) {
   const [isOpen, setOpen] = useState(false)
   const missing = withoutOption(operation, input)
   return (
     <>
-      <Button kind="quiet" className="teach-page" aria-label="Show as command" onClick={() => setOpen(true)}>
+      <Button kind="quiet" className="show-as-page" aria-label="Show as command" onClick={() => setOpen(true)}>
         <Icon name="code" />
         <span>Show as command</span>
       </Button>
