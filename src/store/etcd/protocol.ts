@@ -31,12 +31,45 @@ interface Header {
   readonly revision: number
 }
 
-const noHeader: Header = { clusterId: 0, revision: 0 }
 const noBytes = Buffer.alloc(0)
-/** A field of an unexpected kind counts as empty. */
-const asBytes = (value: FieldValue): Buffer => (typeof value === 'number' ? noBytes : value)
-const asNumber = (value: FieldValue): number => (typeof value === 'number' ? value : 0)
-const asText = (value: FieldValue): string => asBytes(value).toString()
+
+/** The fields of a message by number. A field that is missing or of an unexpected type counts as empty. */
+class Fields {
+  readonly #values = new Map<number, FieldValue[]>()
+
+  constructor(bytes: Buffer) {
+    readFields(bytes, (field, value) => {
+      const values = this.#values.get(field)
+      if (values) values.push(value)
+      else this.#values.set(field, [value])
+    })
+  }
+
+  has(field: number): boolean {
+    return this.#values.has(field)
+  }
+
+  number(field: number): number {
+    const value = this.#values.get(field)?.at(-1)
+    return typeof value === 'number' ? value : 0
+  }
+
+  bytes(field: number): Buffer {
+    return this.all(field).at(-1) ?? noBytes
+  }
+
+  text(field: number): string {
+    return this.bytes(field).toString()
+  }
+
+  message(field: number): Fields {
+    return new Fields(this.bytes(field))
+  }
+
+  all(field: number): Buffer[] {
+    return (this.#values.get(field) ?? []).filter((value) => typeof value !== 'number')
+  }
+}
 
 export interface KeyRange {
   readonly key: Buffer
@@ -135,27 +168,16 @@ export const encodeWatch = ({ key, end }: KeyRange, startRevision: number): Buff
     ),
   )
 
-function decodeHeader(bytes: Buffer): Header {
-  let { clusterId, revision } = noHeader
-  readFields(bytes, (field, value) => {
-    if (field === 1) clusterId = asNumber(value)
-    else if (field === 3) revision = asNumber(value)
-  })
-  return { clusterId, revision }
-}
+const headerOf = (fields: Fields): Header => ({ clusterId: fields.number(1), revision: fields.number(3) })
 
 function decodeKeyValue(bytes: Buffer): KeyValue {
-  let key = ''
-  let value: Buffer = noBytes
-  let createRevision = 0
-  let modRevision = 0
-  readFields(bytes, (field, found) => {
-    if (field === 1) key = asText(found)
-    else if (field === 2) createRevision = asNumber(found)
-    else if (field === 3) modRevision = asNumber(found)
-    else if (field === 5) value = asBytes(found)
-  })
-  return { key, value, createRevision, modRevision }
+  const fields = new Fields(bytes)
+  return {
+    key: fields.text(1),
+    value: fields.bytes(5),
+    createRevision: fields.number(2),
+    modRevision: fields.number(3),
+  }
 }
 
 export interface RangeResponse {
@@ -165,15 +187,8 @@ export interface RangeResponse {
 }
 
 export function decodeRange(bytes: Buffer): RangeResponse {
-  let header = noHeader
-  let more = false
-  const kvs: KeyValue[] = []
-  readFields(bytes, (field, value) => {
-    if (field === 1) header = decodeHeader(asBytes(value))
-    else if (field === 2) kvs.push(decodeKeyValue(asBytes(value)))
-    else if (field === 3) more = value !== 0
-  })
-  return { header, kvs, more }
+  const fields = new Fields(bytes)
+  return { header: headerOf(fields.message(1)), kvs: fields.all(2).map(decodeKeyValue), more: fields.number(3) !== 0 }
 }
 
 export interface TxnResponse {
@@ -185,19 +200,10 @@ export interface TxnResponse {
 }
 
 export function decodeTxn(bytes: Buffer): TxnResponse {
-  let header = noHeader
-  let succeeded = false
-  const looked: (KeyValue | undefined)[] = []
-  readFields(bytes, (field, value) => {
-    if (field === 1) header = decodeHeader(asBytes(value))
-    else if (field === 2) succeeded = value !== 0
-    else if (field === 3)
-      readFields(asBytes(value), (kind, answer) => {
-        if (kind === 1) looked.push(decodeRange(asBytes(answer)).kvs[0])
-      })
-  })
-  const [found, ...foundPreconditions] = looked
-  return { header, succeeded, found, foundPreconditions }
+  const fields = new Fields(bytes)
+  const ranges = fields.all(3).flatMap((response) => new Fields(response).all(1))
+  const [found, ...foundPreconditions] = ranges.map((range) => decodeRange(range).kvs[0])
+  return { header: headerOf(fields.message(1)), succeeded: fields.number(2) !== 0, found, foundPreconditions }
 }
 
 export interface EtcdEvent {
@@ -217,42 +223,27 @@ interface WatchResponse {
 }
 
 function decodeEvent(bytes: Buffer): EtcdEvent {
-  let isDelete = false
-  let kv: KeyValue | undefined
-  let previous: KeyValue | undefined
-  readFields(bytes, (field, value) => {
-    if (field === 1) isDelete = value === 1
-    else if (field === 2) kv = decodeKeyValue(asBytes(value))
-    else if (field === 3) previous = decodeKeyValue(asBytes(value))
-  })
-  return { isDelete, kv: kv ?? decodeKeyValue(noBytes), previous }
+  const fields = new Fields(bytes)
+  return {
+    isDelete: fields.number(1) === 1,
+    kv: decodeKeyValue(fields.bytes(2)),
+    previous: fields.has(3) ? decodeKeyValue(fields.bytes(3)) : undefined,
+  }
 }
 
 export function decodeWatch(bytes: Buffer): WatchResponse {
-  let header = noHeader
-  let created = false
-  let canceled = false
-  let compactRevision = 0
-  let cancelReason = ''
-  const events: EtcdEvent[] = []
-  readFields(bytes, (field, value) => {
-    if (field === 1) header = decodeHeader(asBytes(value))
-    else if (field === 3) created = value !== 0
-    else if (field === 4) canceled = value !== 0
-    else if (field === 5) compactRevision = asNumber(value)
-    else if (field === 6) cancelReason = asText(value)
-    else if (field === 11) events.push(decodeEvent(asBytes(value)))
-  })
-  return { header, created, canceled, compactRevision, cancelReason, events }
+  const fields = new Fields(bytes)
+  return {
+    header: headerOf(fields.message(1)),
+    created: fields.number(3) !== 0,
+    canceled: fields.number(4) !== 0,
+    compactRevision: fields.number(5),
+    cancelReason: fields.text(6),
+    events: fields.all(11).map(decodeEvent),
+  }
 }
 
-export function decodeToken(bytes: Buffer): string {
-  let token = ''
-  readFields(bytes, (field, value) => {
-    if (field === 2) token = asText(value)
-  })
-  return token
-}
+export const decodeToken = (bytes: Buffer): string => new Fields(bytes).text(2)
 
 interface Status {
   readonly header: Header
@@ -261,32 +252,18 @@ interface Status {
 }
 
 export function decodeStatus(bytes: Buffer): Status {
-  let header = noHeader
-  let version = ''
-  let [member, leader] = [0, 0]
-  readFields(bytes, (field, value) => {
-    if (field === 1) {
-      header = decodeHeader(asBytes(value))
-      readFields(asBytes(value), (inner, id) => {
-        if (inner === 2) member = asNumber(id)
-      })
-    } else if (field === 2) version = asText(value)
-    else if (field === 4) leader = asNumber(value)
-  })
-  return { header, version, isLeader: member !== 0 && member === leader }
+  const fields = new Fields(bytes)
+  const header = fields.message(1)
+  const member = header.number(2)
+  return {
+    header: headerOf(header),
+    version: fields.text(2),
+    isLeader: member !== 0 && member === fields.number(4),
+  }
 }
 
 export type Alarm = 'NOSPACE' | 'CORRUPT'
 const alarms: Readonly<Record<number, Alarm>> = { 1: 'NOSPACE', 2: 'CORRUPT' }
 
-export function decodeAlarms(bytes: Buffer): Alarm[] {
-  const found: Alarm[] = []
-  readFields(bytes, (field, value) => {
-    if (field !== 2) return
-    readFields(asBytes(value), (inner, kind) => {
-      const alarm = alarms[asNumber(kind)]
-      if (inner === 2 && alarm) found.push(alarm)
-    })
-  })
-  return found
-}
+export const decodeAlarms = (bytes: Buffer): Alarm[] =>
+  new Fields(bytes).all(2).flatMap((alarm) => alarms[new Fields(alarm).number(2)] ?? [])

@@ -87,7 +87,7 @@ export class Database {
     return this.#rev - this.#compacted
   }
 
-  create(key: string, text: string, preconditions: Preconditions = []): ThreadReply {
+  create(key: string, text: string, preconditions: Preconditions): ThreadReply {
     const { rev, insertEntry } = this.#statements
     if (preconditions.length > 0) {
       if (rev.get(key)) return ['exists']
@@ -98,7 +98,7 @@ export class Database {
     return ['written', this.#append(key, null, text), null, null]
   }
 
-  update(key: string, text: string, expect: number, preconditions: Preconditions = []): ThreadReply {
+  update(key: string, text: string, expect: number, preconditions: Preconditions): ThreadReply {
     const row = this.#find(key)
     if (!row) return ['absent']
     if (row[2] !== expect) return ['conflict', row[2]]

@@ -155,10 +155,8 @@ class SqliteStore implements Store {
   async create(key: string, value: Json, preconditions: readonly Precondition[] = []): Promise<Entry> {
     assertKey(key)
     const text = jsonText(key, value)
-    const { answer, entry } = await this.#ask(
-      preconditions.length > 0 ? ['create', key, text, preconditionsOf(preconditions)] : ['create', key, text],
-      JSON.parse(text) as Json,
-    )
+    const request: Request = ['create', key, text, preconditionsOf(preconditions)]
+    const { answer, entry } = await this.#ask(request, JSON.parse(text) as Json)
     if (answer[0] === 'exists') throw keyExists(key)
     if (!entry) throw failedPrecondition(preconditions, answer)
     return entry
@@ -167,13 +165,8 @@ class SqliteStore implements Store {
   async update(key: string, value: Json, expect: Rev, preconditions: readonly Precondition[] = []): Promise<Entry> {
     const text = jsonText(key, value)
     if (!isKey(key)) throw keyNotFound(key)
-    const wanted = revNumber(expect)
-    const { answer, entry } = await this.#ask(
-      preconditions.length > 0
-        ? ['update', key, text, wanted, preconditionsOf(preconditions)]
-        : ['update', key, text, wanted],
-      JSON.parse(text) as Json,
-    )
+    const request: Request = ['update', key, text, revNumber(expect), preconditionsOf(preconditions)]
+    const { answer, entry } = await this.#ask(request, JSON.parse(text) as Json)
     if (answer[0] === 'absent') throw keyNotFound(key)
     if (answer[0] === 'conflict') throw revisionConflict(key, expect, String(answer[1]))
     if (!entry) throw failedPrecondition(preconditions, answer)

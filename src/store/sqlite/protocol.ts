@@ -13,8 +13,8 @@ export interface ThreadOptions {
 export type Preconditions = readonly (readonly [key: string, rev: number])[]
 
 export type Request =
-  | readonly ['create', key: string, text: string, preconditions?: Preconditions]
-  | readonly ['update', key: string, text: string, expect: number, preconditions?: Preconditions]
+  | readonly ['create', key: string, text: string, preconditions: Preconditions]
+  | readonly ['update', key: string, text: string, expect: number, preconditions: Preconditions]
   | readonly ['delete', key: string, expect: number]
   | readonly ['get', key: string]
   | readonly ['list', prefix: string, after: string, limit: number]
