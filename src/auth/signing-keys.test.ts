@@ -71,12 +71,12 @@ describe('signing keys', () => {
     const first = keysOf(a).active.kid
     const { kid } = await keysOf(b).rotate()
     clock.nowMs += 59 * dayMs
-    await keysOf(b).tend()
+    await keysOf(b).maintain()
     assert.ok(kids().includes(first))
     assert.deepEqual(await tokensOf(b).verify(token), bot)
     // The end of its tokens is noted with slack.
     clock.nowMs += 40 * dayMs
-    await keysOf(b).tend()
+    await keysOf(b).maintain()
     assert.ok(!kids().includes(first), 'the first one is gone')
     assert.ok(kids().includes(kid))
     assert.deepEqual(keysOf(a).derive('x'), derived)
@@ -91,26 +91,26 @@ describe('signing keys', () => {
     await keysOf(a).rotate()
     clock.nowMs += dayMs / 2
     const { token } = await tokensOf(b).issue(bot, null)
-    await keysOf(a).tend()
+    await keysOf(a).maintain()
     assert.ok(kids().includes(first))
     const second = keysOf(a).active.kid
     await keysOf(a).rotate()
     clock.nowMs += 2 * dayMs
-    await keysOf(a).tend()
+    await keysOf(a).maintain()
     assert.ok(!kids().includes(first))
     clock.nowMs += 80 * dayMs
-    await keysOf(a).tend()
+    await keysOf(a).maintain()
     assert.ok(kids().includes(second))
     assert.deepEqual(await tokensOf(a).verify(token), bot)
   })
 
   it('signing keys are rotated every 90 days', async () => {
     clock.nowMs += 89 * dayMs
-    await keysOf(a).tend()
+    await keysOf(a).maintain()
     assert.equal(kids().length, 1)
     clock.nowMs += 2 * dayMs
-    await keysOf(a).tend()
-    await keysOf(a).tend()
+    await keysOf(a).maintain()
+    await keysOf(a).maintain()
     assert.equal(kids().length, 2)
   })
 

@@ -23,7 +23,7 @@ export interface SigningKeys extends Disposable {
   /** Adds a key, which signs after a minute, when every server has it. With `isRevoking` it signs at once, and all other keys are deleted. */
   rotate(options?: { readonly isRevoking?: boolean }): Promise<Rotated>
   /** Called regularly by one server: adds a key when the last one is old, and deletes keys whose tokens have all expired. */
-  tend(): Promise<void>
+  maintain(): Promise<void>
 }
 
 export interface Rotated {
@@ -83,7 +83,7 @@ export async function loadSigningKeys(
     const write = secrets.sealing((protect) =>
       collection.update(entry, protect(entry.key, { ...fields, tokensUntil }, key.pem)),
     )
-    // If another server changed or deleted the key first, the loop in `signer` looks again.
+    // If another server changed or deleted the key first, `signer` reads the key again.
     await write.catch(ignoreLost)
   }
 
@@ -135,7 +135,7 @@ export async function loadSigningKeys(
     },
     derive,
     rotate,
-    async tend() {
+    async maintain() {
       const newest = keys.at(-1)
       if (newest && nowMs() - newest.signsFromMs > rotateAfterMs) await rotate()
       for (const key of keys) {

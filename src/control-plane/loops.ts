@@ -98,7 +98,7 @@ function renewCertificate({ certificates, log }: Server): Loop {
 
 function tendSigningKeys({ signingKeys, log }: Server): Loop {
   const failed = (error: unknown): void => log.error('signing keys could not be rotated or removed', {}, error)
-  return startLoop({ everyMs: keyCheckMs, run: () => signingKeys.tend(), failed })
+  return startLoop({ everyMs: keyCheckMs, run: () => signingKeys.maintain(), failed })
 }
 
 function keepLegacyUsage({ legacyUsage, log }: Server): Loop {

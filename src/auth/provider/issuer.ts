@@ -125,7 +125,7 @@ export class LocalIssuer {
       return 'busy' as const
     })
     if (user === 'busy') {
-      await throttle.unjudged(email)
+      await throttle.notChecked(email)
       log.warn('login refused: too many at once', { remote: address })
       return { status: 429, waitSeconds: 5, problem: 'The server is busy. Try again in a few seconds.' }
     }
@@ -134,7 +134,7 @@ export class LocalIssuer {
       log.warn('login refused: wrong e-mail or password', { remote: address })
       return { status: 401, problem: 'Wrong email or password.' }
     }
-    await throttle.right(email, address)
+    await throttle.succeeded(email, address)
     log.info('logged in at the built-in identity provider', { actor: user.email, remote: address })
     return { user }
   }

@@ -59,17 +59,17 @@ describe('throttle of wrong passwords', () => {
 
   it('the throttle of wrong passwords resets the count of an account after a success, but not that of the address', async () => {
     await tries(5, 'a@b.c', 'home')
-    await throttle.right('a@b.c', 'home')
+    await throttle.succeeded('a@b.c', 'home')
     assert.deepEqual(await tries(5, 'a@b.c', 'other'), [0, 0, 0, 0, 0])
     // A success in between allows no more guesses at other accounts.
     let guesses = 0
     for (; (await throttle.begin(`victim${guesses}@b.c`, 'evil')) === 0; guesses++)
-      if ((await throttle.begin('own@b.c', 'evil')) === 0) await throttle.right('own@b.c', 'evil')
+      if ((await throttle.begin('own@b.c', 'evil')) === 0) await throttle.succeeded('own@b.c', 'evil')
     assert.ok(guesses <= 20, String(guesses))
     // Many users behind one address do not lock each other out.
     for (let index = 0; index < 100; index++) {
       assert.equal(await throttle.begin(`p${index}@b.c`, 'office'), 0)
-      await throttle.right(`p${index}@b.c`, 'office')
+      await throttle.succeeded(`p${index}@b.c`, 'office')
     }
   })
 
@@ -92,7 +92,7 @@ describe('throttle of wrong passwords', () => {
   it('the throttle of wrong passwords counts attempts that were not checked for the address only', async () => {
     for (let index = 0; index < 20; index++) {
       assert.equal(await throttle.begin('a@b.c', 'evil'), 0)
-      await throttle.unjudged('a@b.c')
+      await throttle.notChecked('a@b.c')
     }
     assert.equal(await throttle.begin('a@b.c', 'evil'), 1)
     assert.deepEqual(await tries(5, 'a@b.c', 'home'), [0, 0, 0, 0, 0])
@@ -101,7 +101,7 @@ describe('throttle of wrong passwords', () => {
   it('the throttle of wrong passwords allows twenty wrong codes per address; valid ones do not count', async () => {
     for (let index = 0; index < 50; index++) {
       assert.equal(await throttle.beginCode('2001:db8::1'), 0)
-      await throttle.rightCode('2001:db8::1')
+      await throttle.codeSucceeded('2001:db8::1')
     }
     for (let index = 0; index < 20; index++) assert.equal(await throttle.beginCode('2001:db8::1'), 0)
     assert.equal(await other.beginCode('2001:db8::1'), 1)
@@ -125,7 +125,7 @@ describe('throttle of two servers', () => {
     assert.equal(await throttle.begin('secret-typed-here@b.c', '10.0.0.1'), 2)
     clock.nowMs += 2_000
     assert.equal(await throttle.begin('secret-typed-here@b.c', '10.0.0.1'), 0)
-    await throttle.right('secret-typed-here@b.c', '10.0.0.1')
+    await throttle.succeeded('secret-typed-here@b.c', '10.0.0.1')
     assert.equal(await other.begin('secret-typed-here@b.c', '10.0.0.1'), 0)
   })
 

@@ -7,14 +7,14 @@ import type { Collection } from '../../store/collection.ts'
 import type { LoginTriesRecord } from '../../store/records/server-records.ts'
 
 export interface LoginThrottle {
-  /** Returns 0 if this attempt may proceed, or the seconds to wait. The attempt counts as wrong until `right` is called. */
+  /** Returns 0 if this attempt may proceed, or the seconds to wait. The attempt counts as wrong until `succeeded` is called. */
   begin(email: string, address: string): Promise<number>
-  right(email: string, address: string): Promise<void>
+  succeeded(email: string, address: string): Promise<void>
   /** Removes the attempt from the account's count, because the password was not checked. */
-  unjudged(email: string): Promise<void>
+  notChecked(email: string): Promise<void>
   /** As `begin`, for a device code. */
   beginCode(address: string): Promise<number>
-  rightCode(address: string): Promise<void>
+  codeSucceeded(address: string): Promise<void>
 }
 
 interface ThrottleOptions {
@@ -65,7 +65,7 @@ export function createLoginThrottle({ tries, hide, clock }: ThrottleOptions): Lo
     })
     return wait
   }
-  const takeBack = (id: string): Promise<void> => change(id, (wrong) => (wrong > 1 ? recordOf(wrong - 1, 0) : null))
+  const uncount = (id: string): Promise<void> => change(id, (wrong) => (wrong > 1 ? recordOf(wrong - 1, 0) : null))
 
   return {
     async begin(email, address) {
@@ -74,13 +74,13 @@ export function createLoginThrottle({ tries, hide, clock }: ThrottleOptions): Lo
       if (wait > 0) return wait
       return (await count(ids[0], free.account)) || count(ids[1], free.address)
     },
-    async right(email, address) {
+    async succeeded(email, address) {
       await change(account(email), () => null)
       // Removes only this attempt, so that logins to an own account do not allow more guesses at others.
-      await takeBack(from(address))
+      await uncount(from(address))
     },
-    unjudged: (email) => takeBack(account(email)),
+    notChecked: (email) => uncount(account(email)),
     beginCode: (address) => count(code(address), free.code),
-    rightCode: (address) => takeBack(code(address)),
+    codeSucceeded: (address) => uncount(code(address)),
   }
 }

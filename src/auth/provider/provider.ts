@@ -63,7 +63,7 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
       return show(ctx, messagePage(mount, 'Too many wrong codes', `Try again in ${waitSeconds} s.`))
     }
     await next()
-    if (takesCode && ctx.state.isWrongCode !== true) await throttle.rightCode(ctx.ip)
+    if (takesCode && ctx.state.isWrongCode !== true) await throttle.codeSucceeded(ctx.ip)
     if (ctx.status === 404 && !ctx.body) {
       ctx.status = 404
       show(ctx, messagePage(mount, 'Page not found', 'Check the address.', 'To log in, run svc3 login.'))
