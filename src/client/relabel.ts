@@ -3,6 +3,7 @@
 import { ApiError } from '../api/errors.ts'
 import { setMetadata } from '../api/service/metadata.ts'
 import { getVm, type Vm } from '../api/vms/vms.ts'
+import { retry, retryPolicies } from '../platform/retry.ts'
 import type { Client } from './client.ts'
 
 type Labels = Readonly<Record<string, string>>
@@ -29,9 +30,6 @@ export function relabelled(labels: Labels, changes: readonly LabelChange[]): Lab
   return Object.fromEntries(next)
 }
 
-/** Enough for a VM that starts or moves, whose record changes a few times per second. */
-const attempts = 20
-
 interface Relabelling {
   readonly namespace: string
   readonly name: string
@@ -42,23 +40,20 @@ interface Relabelling {
 }
 
 /** Returns the VM before the change, and its new labels. */
-export async function relabelVm(
+export function relabelVm(
   client: Pick<Client, 'call'>,
   { namespace, name, changes, check, signal }: Relabelling,
 ): Promise<{ readonly before: Vm; readonly labels: Labels }> {
   const asked = signal ? { signal } : {}
-  for (let attempt = 1; ; attempt++) {
+  const attempt = async () => {
     const before = await client.call(getVm, { params: { namespace, vm: name }, ...asked })
     check?.(before.labels)
     const labels = relabelled(before.labels, changes)
     const params = { namespace, kind: 'vms', record: name }
     const body = { labels: { ...labels }, resourceVersion: before.resourceVersion }
-    try {
-      await client.call(setMetadata, { params, body, ...asked })
-      return { before, labels }
-    } catch (error) {
-      const isChanged = error instanceof ApiError && error.reason === 'Conflict'
-      if (!isChanged || attempt === attempts) throw error
-    }
+    await client.call(setMetadata, { params, body, ...asked })
+    return { before, labels }
   }
+  const isChanged = (error: unknown): boolean => error instanceof ApiError && error.reason === 'Conflict'
+  return retry(attempt, { policy: retryPolicies.conflict, signal, isRetriable: isChanged })
 }

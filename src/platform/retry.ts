@@ -16,6 +16,8 @@ export interface RetryPolicy {
 }
 
 export const retryPolicies = {
+  /** A write that lost a race is repeated immediately, on the current record or with another name. */
+  conflict: { attempts: 20, firstDelayMs: 0, maxDelayMs: 0 },
   /** A person or a program waits for the response. */
   request: { attempts: 4, firstDelayMs: 100, maxDelayMs: 5_000, maxRetryAfterMs: 30_000 },
   /** Several calls must fit into the seconds that one request may take. */

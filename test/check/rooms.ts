@@ -57,7 +57,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   'cli/output': { imports: 'cli, rules', packages: 'yaml (output.ts)' },
   'cli/reference': { imports: 'cli, cli/commands, cli/line' },
   client: {
-    imports: 'api, platform (answer.ts, call-until-done.ts, client.ts, follow-logs.ts, watch.ts)',
+    imports: 'api, platform (answer.ts, call-until-done.ts, client.ts, follow-logs.ts, relabel.ts, watch.ts)',
     packages: 'ws (tunnel.ts)',
   },
   console: {

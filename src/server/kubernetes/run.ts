@@ -1,8 +1,10 @@
 // Calls operations of the REST API for a write to an object, as its caller. A dry run stops at the first write.
+
 import type { FastifyRequest } from 'fastify'
 import type { ApiError } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
 import type { Principal } from '../../auth/principal.ts'
+import { retry, retryPolicies } from '../../platform/retry.ts'
 import { realNamespace } from '../../rules/names.ts'
 import { expecting } from '../../store/expectation.ts'
 import { rehearse } from '../../store/rehearsal.ts'
@@ -101,18 +103,15 @@ export interface CurrentObject {
 const attempts = 5
 
 /** Does work on the current version of an object, and again when another write comes first. */
-export async function withCurrent(
+export function withCurrent(
   { kind, objects }: Writer,
   name: string,
   work: (current: CurrentObject) => Promise<KubeObject>,
 ): Promise<KubeObject> {
-  for (let attempt = 1; ; attempt++) {
+  const lost = conflictError(kind, name)
+  const attempt = async () => {
     const entry = objects.entry(name)
-    const lost = conflictError(kind, name)
-    try {
-      return await work({ entry, object: objects.object(entry), lost })
-    } catch (error) {
-      if (error !== lost || attempt === attempts) throw error
-    }
+    return work({ entry, object: objects.object(entry), lost })
   }
+  return retry(attempt, { policy: { ...retryPolicies.conflict, attempts }, isRetriable: (error) => error === lost })
 }

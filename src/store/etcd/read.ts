@@ -1,5 +1,6 @@
 // Lists in pages of one revision, and the history for a watcher.
 
+import { retry, retryPolicies } from '../../platform/retry.ts'
 import { compacted } from '../faults.ts'
 import type { LogPage } from '../feed.ts'
 import { type Change, changeKey, type Entry, isFault, type Page, type Rev, StoreError } from '../store.ts'
@@ -11,7 +12,6 @@ import { readWatch } from './watch.ts'
 const firstPageEntries = 200
 const maxPageEntries = 5_000
 const wantedPageBytes = 2_000_000
-const maxTries = 3
 const logPageChanges = 500
 const logMs = 10_000
 const helpAfterMs = 300
@@ -22,16 +22,9 @@ interface ListOptions {
   readonly limit: number
 }
 
-export async function listEntries(calls: EtcdCalls, options: ListOptions): Promise<Page> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await listAtOneRevision(calls, options)
-    } catch (error) {
-      // The revision of the first page was compacted before the last page was read.
-      if (!isOutOfRange(error) || tries >= maxTries) throw error
-    }
-  }
-}
+/** Retries if the revision of the first page is compacted before the last page is read. */
+export const listEntries = (calls: EtcdCalls, options: ListOptions): Promise<Page> =>
+  retry(() => listAtOneRevision(calls, options), { policy: retryPolicies.conflict, isRetriable: isOutOfRange })
 
 /** Adapts the number of entries per page to their size. */
 async function listAtOneRevision(calls: EtcdCalls, { prefix, after, limit }: ListOptions): Promise<Page> {

@@ -4,6 +4,7 @@ import { getImage } from '../../../api/images/images.ts'
 import { imageStarts, type VmDeployment } from '../../../api/vms/vm-deployment.ts'
 import { deployVm, type Vm } from '../../../api/vms/vms.ts'
 import { defined } from '../../../platform/defined.ts'
+import { retry, retryPolicies } from '../../../platform/retry.ts'
 import { timeLeft } from '../../../rules/durations.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
 import { isVmName, nameSuffix, vmNameProblem, vmNameRule } from '../../../rules/names.ts'
@@ -149,7 +150,6 @@ async function noteImageWarning(context: Context, { client, namespace }: Session
 /** The client waits longer than the service, whose timeout reports the reasons. */
 const graceMs = 30_000
 const suffixLength = 5
-const maxTries = 5
 
 interface How {
   readonly isWaiting: boolean
@@ -204,16 +204,11 @@ function once(work: () => void): () => void {
   }
 }
 
-async function underFreeName(prefix: string, attempt: (name: string) => Promise<Vm>): Promise<Vm> {
-  for (let tries = 1; ; tries++) {
-    const chance = Uint8Array.from({ length: suffixLength }, () => Math.random() * 256)
-    try {
-      return await attempt(`${prefix}-${nameSuffix(chance)}`)
-    } catch (error) {
-      const isTaken = error instanceof ApiError && error.reason === 'AlreadyExists'
-      if (!isTaken || tries === maxTries) throw error
-    }
-  }
+function underFreeName(prefix: string, attempt: (name: string) => Promise<Vm>): Promise<Vm> {
+  const randomName = () =>
+    `${prefix}-${nameSuffix(Uint8Array.from({ length: suffixLength }, () => Math.random() * 256))}`
+  const isTaken = (error: unknown): boolean => error instanceof ApiError && error.reason === 'AlreadyExists'
+  return retry(() => attempt(randomName()), { policy: retryPolicies.conflict, isRetriable: isTaken })
 }
 
 function checkPrefix(name: string, isGenerated: boolean): string {

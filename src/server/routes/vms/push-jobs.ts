@@ -7,6 +7,7 @@ import type { PushJob } from '../../../api/vms/push-jobs.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { type Clock, timestamp } from '../../../platform/clock.ts'
 import { failpoint } from '../../../platform/failpoint.ts'
+import { retry, retryPolicies } from '../../../platform/retry.ts'
 import { nameSuffix } from '../../../rules/names.ts'
 import { expiryOf } from '../../../rules/retention.ts'
 import { dropCapture } from '../../../store/records/captures.ts'
@@ -21,7 +22,6 @@ import { attach, type CaptureServices } from '../../vms/captures.ts'
 import { assertMay } from '../../vms/refusals.ts'
 
 const kind = 'pushjobs'
-const maxTries = 20
 
 type PushServices = CaptureServices & RegistryServices & { readonly clock: Clock }
 
@@ -30,15 +30,13 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
   const jobs = collections.pushJobs
   const existing = existingIn(jobs, kind)
 
-  async function create(record: Omit<PushJobRecord, 'name'>): Promise<Entry<PushJobRecord>> {
-    for (let attempt = 1; ; attempt++) {
+  function create(record: Omit<PushJobRecord, 'name'>): Promise<Entry<PushJobRecord>> {
+    const attempt = () => {
       const name = `vm-push-${nameSuffix(randomBytes(5))}`
-      try {
-        return await createInside(services, record.namespace, jobs, name, { ...record, name })
-      } catch (error) {
-        if (!isFault(error, 'AlreadyExists') || attempt === maxTries) throw error
-      }
+      return createInside(services, record.namespace, jobs, name, { ...record, name })
     }
+    const isTaken = (error: unknown): boolean => isFault(error, 'AlreadyExists')
+    return retry(attempt, { policy: retryPolicies.conflict, isRetriable: isTaken })
   }
 
   return {
