@@ -131,11 +131,7 @@ export async function agentOptions(context: Context, options: AgentValues) {
     const isClear = url.startsWith('http:') && !isLoopback(new URL(url).hostname)
     if (isClear) note(`The token of the node is sent unencrypted to ${url}; use https://`)
   }
-  const join = await joinFrom(context, {
-    token: options.join,
-    file: options['join-token-file'],
-    fromStdin: options['join-token-stdin'],
-  })
+  const join = await joinSource(context, options)
   return {
     /** Default: those that the node used last. */
     apiUrls,
@@ -169,13 +165,7 @@ export async function agentOptions(context: Context, options: AgentValues) {
   }
 }
 
-interface TokenSources {
-  readonly token: string | undefined
-  readonly file: string | undefined
-  readonly fromStdin: boolean
-}
-
-interface Join {
+interface JoinSource {
   /** Reads a file only when the node has to join, because it may have been deleted since. */
   readonly token: () => Promise<string>
   /** Absent for a token alone. */
@@ -184,18 +174,25 @@ interface Join {
   readonly source: string
 }
 
-function parsedJoin(given: string): JoinString | undefined {
-  const text = decodeJoinString(given)
-  if (!text && isJoinString(given)) throw new UsageError('The join token is incomplete', tokenAdvice)
+function parseJoin(joinToken: string): JoinString | undefined {
+  const text = decodeJoinString(joinToken)
+  if (!text && isJoinString(joinToken)) throw new UsageError('The join token is incomplete', tokenAdvice)
   return text
 }
 
-async function joinFrom(context: Context, { token, file, fromStdin }: TokenSources): Promise<Join | undefined> {
-  const { host, note, secrets } = context
-  if ([token, file, fromStdin || undefined].filter((source) => source !== undefined).length > 1)
+type JoinOptions = Partial<Pick<AgentValues, 'join' | 'join-token-file' | 'join-token-stdin'>>
+
+export function requireOneJoin({ join, 'join-token-file': file, 'join-token-stdin': fromStdin }: JoinOptions): void {
+  if ([join, file, fromStdin || undefined].filter((source) => source !== undefined).length > 1)
     throw new UsageError('Use only one of --join, --join-token-file and --join-token-stdin', tokenAdvice)
-  const keep = (value: string, source: string): Join => {
-    const text = parsedJoin(value)
+}
+
+async function joinSource(context: Context, options: JoinOptions): Promise<JoinSource | undefined> {
+  const { host, note, secrets } = context
+  const { join: token, 'join-token-file': file, 'join-token-stdin': fromStdin } = options
+  requireOneJoin(options)
+  const keep = (value: string, source: string): JoinSource => {
+    const text = parseJoin(value)
     for (const secret of [value, text?.token]) if (secret !== undefined) secrets.add(secret)
     return { token: async () => text?.token ?? value, text, source }
   }
@@ -203,7 +200,7 @@ async function joinFrom(context: Context, { token, file, fromStdin }: TokenSourc
   if (file !== undefined) {
     const source = path.resolve(host.workingDir, file)
     // The file is deleted when the node has joined.
-    const text = parsedJoin(await joinTokenIn(source).catch(() => ''))
+    const text = parseJoin(await joinTokenIn(source).catch(() => ''))
     return { token: async () => keep(await joinTokenIn(source), source).token(), text, source }
   }
   // There is no variable for it, because the environment is readable in /proc as long as the agent runs.

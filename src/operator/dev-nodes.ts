@@ -76,9 +76,7 @@ const kinds: Readonly<Record<DevOptions['driver'], NodeKind>> = {
   },
 }
 
-export interface Nodes {
-  readonly driver: DevOptions['driver']
-  readonly count: number
+interface RunningNodes {
   stop(): Promise<void>
   /** Says which VMs keep running after the nodes have stopped. */
   left(): string
@@ -91,7 +89,7 @@ export async function startNodes(
   plane: Plane,
   options: NodesOptions & Pick<DevOptions, 'nodes'>,
   program: string,
-): Promise<Nodes> {
+): Promise<RunningNodes> {
   await listBuiltInImages(plane)
   const driver = await usableDriver(options.driver)
   const kind = kinds[driver]
@@ -101,7 +99,7 @@ export async function startNodes(
       architecture: architecture as keyof DevOptions['nodes'],
     })),
   )
-  if (names.length === 0) return { driver, count: 0, stop: async () => undefined, left: () => '' }
+  if (names.length === 0) return { stop: async () => undefined, left: () => '' }
   const nodes = names.map(({ name, architecture }, index) => ({
     apiUrls: [plane.localUrl],
     folder: path.join(options.dataDir, 'nodes', name),
@@ -114,8 +112,6 @@ export async function startNodes(
   const settings = await kind.settings(options)
   const thread = await startThread(plane.nodeKeys, { nodes, driver, settings, logLevel: plane.logLevel })
   return {
-    driver,
-    count: nodes.length,
     stop: thread.stop,
     left: () =>
       driver === 'simulated' ? '' : leftBehind(vmsOn(plane, new Set(names.map(({ name }) => name))), program),
@@ -162,7 +158,7 @@ async function usableNetwork(): Promise<NetworkKind> {
 }
 
 /** Returns when all nodes are connected. If the thread fails later, this process ends, too. */
-async function startThread(nodeKeys: Plane['nodeKeys'], workerData: NodesWork): Promise<Pick<Nodes, 'stop'>> {
+async function startThread(nodeKeys: Plane['nodeKeys'], workerData: NodesWork): Promise<Pick<RunningNodes, 'stop'>> {
   const thread = new Worker(findThread('dev-nodes-thread', import.meta.url), {
     name: 'svc3-nodes',
     workerData,

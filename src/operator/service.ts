@@ -2,7 +2,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { type Command, type Context, defineCommand, type Options, printed, type Values } from '../cli/command.ts'
-import { Failure, UsageError } from '../cli/line/usage.ts'
+import { Failure } from '../cli/line/usage.ts'
 import type { OutputColumn } from '../cli/output/output.ts'
 import { checkoutFolder } from '../control-plane/checkout.ts'
 import { isAccountName } from '../host/accounts.ts'
@@ -20,7 +20,7 @@ import { runProgram, type ServiceState, type Supervisor, supervisors } from '../
 import { succeeds } from '../platform/succeeds.ts'
 import { quoted } from '../rules/shell-word.ts'
 import { command as agentCommand } from './agent.ts'
-import { type AgentValues, agentOptions, joinTokenIn, joinTokenOfStdin } from './agent-options.ts'
+import { type AgentValues, agentOptions, joinTokenIn, joinTokenOfStdin, requireOneJoin } from './agent-options.ts'
 import { type ServerValues, command as serverCommand, serverOptions } from './server.ts'
 
 /** In the data folder. The agent deletes it when it has joined. */
@@ -160,8 +160,7 @@ export async function installRequest(kind: ServiceKind, context: Context, values
 /** The whole text, because a join string has more in it than the token. */
 async function joinText(context: Context, options: Readonly<Record<string, unknown>>): Promise<string | undefined> {
   const { join, 'join-token-file': file, 'join-token-stdin': fromStdin } = options
-  if ([join, file, fromStdin || undefined].filter((source) => source !== undefined).length > 1)
-    throw new UsageError('Use only one of --join, --join-token-file and --join-token-stdin', 'Remove the others')
+  requireOneJoin(options)
   if (fromStdin) return joinTokenOfStdin(context)
   if (typeof file !== 'string') return typeof join === 'string' ? join.trim() : undefined
   return joinTokenIn(path.resolve(context.host.workingDir, file))

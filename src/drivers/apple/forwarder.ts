@@ -15,19 +15,10 @@ export interface ForwardedGuest {
   screen(): Promise<string | undefined>
 }
 
-interface Forwarder {
-  /** Throws PortTaken with every port in use. Ports of an earlier call are closed. */
-  open(doors: PortAccess): Promise<void>
-  /** Whether all requested ports are open. */
-  readonly isOpen: boolean
-  holds(port: number, ip: string): boolean
-  close(): Promise<void>
-}
-
 const connectMs = 10_000
 const handshakeMs = 20_000
 
-export function createForwarder(guest: ForwardedGuest): Forwarder {
+export function createForwarder(guest: ForwardedGuest) {
   let opened: { readonly key: string; readonly doors: PortAccess; readonly ports: readonly Closable[] } | undefined
 
   const close = async (): Promise<void> => {
@@ -37,16 +28,18 @@ export function createForwarder(guest: ForwardedGuest): Forwarder {
   }
 
   return {
+    /** Whether all requested ports are open. */
     get isOpen() {
       return opened !== undefined
     },
-    holds(port, ip) {
+    holds(port: number, ip: string): boolean {
       const { forwards = [], screen, ip: own } = opened?.doors ?? {}
       const isDoor = port === screen || forwards.some((one) => one.protocol === 'tcp' && one.hostPort === port)
       return isDoor && own === ip
     },
     close,
-    async open(doors) {
+    /** Throws PortTaken with every port in use. Ports of an earlier call are closed. */
+    async open(doors: PortAccess): Promise<void> {
       const key = JSON.stringify(doors)
       if (opened?.key === key) return
       await close()

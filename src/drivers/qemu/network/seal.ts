@@ -11,13 +11,14 @@ const tryMs = 30_000
 
 const remedy =
   `install slirp4netns ('apt-get install slirp4netns iproute2 util-linux') and run as root, or start with ` +
-  `--network user, by which guests reach what listens on this host's loopback`
+  `--network user, which lets guests reach services on this host's loopback`
 
 let known: Promise<string | undefined> | undefined
 
 /** Undefined if sealing works, otherwise the reason and what to do. A success is cached. */
 export function canSeal(): Promise<string | undefined> {
-  if (process.platform !== 'linux') return Promise.resolve(`only Linux can seal guests off; start with --network user`)
+  if (process.platform !== 'linux')
+    return Promise.resolve(`guests can be isolated only on Linux; start with --network user`)
   known ??= whyNot(trySealing).then((problem) => {
     // Missing programs may be installed later.
     if (problem !== undefined) known = undefined
@@ -35,8 +36,8 @@ export async function whyNot(attempt: (signal: AbortSignal) => Promise<void>, li
   } catch (error) {
     const cause = error instanceof Error ? error.message : String(error)
     return signal.aborted
-      ? `guests could not be sealed off this host within ${limitMs / 1_000} s; it will be retried`
-      : `guests cannot be sealed off this host: ${cause}; ${remedy}`
+      ? `guests could not be isolated from this host within ${limitMs / 1_000} s; it will be retried`
+      : `guests cannot be isolated from this host: ${cause}; ${remedy}`
   }
 }
 
