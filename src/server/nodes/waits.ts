@@ -41,19 +41,22 @@ export class Waits<T> {
     { ms, signal }: WaitOptions,
   ): Promise<R> {
     const { promise, resolve, reject } = Promise.withResolvers<R>()
+    const waiters = this.#waiting.get(key) ?? new Set()
     const look: Waiter<T> = (entry) => {
       try {
         const result = test(entry)
-        if (result !== undefined) resolve(result)
+        if (result === undefined) return
+        resolve(result)
       } catch (error) {
         reject(error)
       }
+      // `test` is not called again for another change of the same batch.
+      waiters.delete(look)
     }
     const abort = (): void => reject(signal?.reason)
     if (signal?.aborted) abort()
     signal?.addEventListener('abort', abort, { once: true })
     const timer = setTimeout(() => reject(new WaitedTooLong()), Math.min(ms, maxMs)).unref()
-    const waiters = this.#waiting.get(key) ?? new Set()
     this.#waiting.set(key, waiters.add(look))
     look(this.#view.get(key))
     try {
