@@ -1,5 +1,5 @@
 // Handlers of the image cache. They change the desired images in the records of nodes, which agents carry out and report.
-import { ApiError, badRequest, conflict, notFound } from '../../../api/errors.ts'
+import { ApiError, badRequest, conflict } from '../../../api/errors.ts'
 import type * as api from '../../../api/images/image-cache.ts'
 import type { NodeResult, NodeSelection } from '../../../api/images/image-cache.ts'
 import { displayName } from '../../../auth/principal.ts'
@@ -14,6 +14,7 @@ import {
   type NodeRecord,
 } from '../../../store/records/fleet-records.ts'
 import { changeNode } from '../../../store/records/vms.ts'
+import { existingIn } from '../../gate/existing.ts'
 import { Answer } from '../../http/answer.ts'
 import { type Cacheable, cachedImage, copyOn, listedCaches, noCache, pulledOn, vmsOn } from '../../nodes/cache.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
@@ -30,11 +31,7 @@ export function imageCache({ collections }: { readonly collections: Collections 
     const pulled = isImageReference(name) && pulledOn(nodesOf(namespace)).find((each) => each.name === name)
     return pulled || existing(name)
   }
-  const existing = (name: string): ImageRecord => {
-    const found = images.get('', name)?.value
-    if (found) return found
-    throw notFound('images', name)
-  }
+  const existing = (name: string): ImageRecord => existingIn(images, 'images')('', name).value
   const nodesOf = (namespace: string): NodeRecord[] =>
     nodes.view
       .range()
@@ -73,39 +70,6 @@ export function imageCache({ collections }: { readonly collections: Collections 
     )
   }
 
-  function pinOn(node: NodeRecord, image: ImageRecord, key: string, pin: NodeCacheRecord['pins'][string]): Verdict {
-    const { name } = image
-    const refusal = unfit(node, image)
-    if (refusal) return refusal
-    const { pins, drops } = node.cache ?? noCache
-    const state = copyOn(node, image)?.state
-    if (Object.hasOwn(pins, name)) return unchanged(state === 'Ready' ? 'Already cached' : 'Already being fetched')
-    const pinned = [...Object.keys(pins), name]
-    if (pinned.length > maxPins) return noSpace(`Already caches ${maxPins} images, the maximum; remove some`)
-    const quota = node.report?.imageSpace?.quotaBytes ?? Infinity
-    const needed = pinnedBytes(node, pinned)
-    if (needed > quota)
-      return noSpace(
-        `Cached images would take ${sizeText(needed)}, the quota is ${sizeText(quota)}; remove some, or raise --image-quota of the agent`,
-      )
-    const message = state === 'Ready' ? 'Already on the node; now kept' : fetching(node)
-    const cache = { pins: { ...pins, [name]: pin }, drops: drops.filter((each) => each !== key) }
-    return { code: 202, result: 'Accepted', message, cache }
-  }
-
-  /** The space of pinned images on a node: as reported, or at least the size of their content. */
-  const pinnedBytes = ({ report }: NodeRecord, names: readonly string[]): number => {
-    const bytes = new Map<string, number>()
-    for (const name of names) {
-      const image = images.get('', name)?.value
-      const key = image && cacheKeyOf(image)
-      if (!image || key === undefined) continue
-      const copy = report?.cache?.find((each) => each.key === key)
-      bytes.set(key, copy?.bytes ?? image.spaceUsedBytes ?? 0)
-    }
-    return [...bytes.values()].reduce((sum, each) => sum + each, 0)
-  }
-
   return {
     listCachedImages({ params: { namespace } }) {
       const inNamespace = nodesOf(namespace)
@@ -132,7 +96,7 @@ export function imageCache({ collections }: { readonly collections: Collections 
       const pin = { by: displayName(principal), at: timestamp(now) }
       const names = chosen(namespace, body, ({ report }) => report?.architecture === image.architecture)
       if (names.length === 0) throw noNode(namespace, image, body)
-      return onEach(namespace, names, (node) => pinOn(node, image, key, pin))
+      return onEach(namespace, names, (node) => additionOn(collections, node, { image, key, pin }))
     },
 
     removeCachedImage: ({ params: { namespace, image }, body }) => remove(namespace, image, body),
@@ -143,36 +107,71 @@ export function imageCache({ collections }: { readonly collections: Collections 
   function remove(namespace: string, name: string, selection: NodeSelection) {
     checkSelection(selection)
     const image = cached(namespace, name)
-    const key = cacheKeyOf(image)
     const names = chosen(namespace, selection, (node) => copyOn(node, image) !== undefined)
-    return onEach(namespace, names, (node) => {
-      const { pins, drops } = node.cache ?? noCache
-      const copy = copyOn(node, image)
-      if (!copy) return unchanged('Not on the node')
-      if (copy.state === 'Removing') return unchanged('Already being removed')
-      const users = vmsOn(collections, node).filter((each) => each.key === key)
-      if (users.length > 0) {
-        const message = `VMs on the node use the image: ${users.map(({ vm }) => vm).join(', ')}`
-        return { code: 409, result: 'InUse', message: message.slice(0, 1_000) }
-      }
-      const { [name]: _, ...others } = pins
-      const sharers = Object.keys(others).filter((other) => keyOfName(other) === key)
-      if (sharers.length > 0) {
-        const message = `Kept for ${sharers.join(', ')}, which has the same content`
-        return copy.pinned
-          ? { code: 202, result: 'Accepted', message, cache: { pins: others, drops } }
-          : { code: 409, result: 'InUse', message }
-      }
-      const hasCopy = key !== undefined && node.report?.cache?.some((each) => each.key === key)
-      const cache = { pins: others, drops: hasCopy ? [...drops, key] : drops }
-      return { code: 202, result: 'Accepted', message: removing(node), cache }
-    })
+    return onEach(namespace, names, (node) => removalOn(collections, node, image))
   }
+}
 
-  function keyOfName(name: string): string | undefined {
-    const image = images.get('', name)?.value
-    return image && cacheKeyOf(image)
+interface Pin {
+  readonly image: ImageRecord
+  readonly key: string
+  readonly pin: NodeCacheRecord['pins'][string]
+}
+
+function additionOn({ images }: Collections, node: NodeRecord, { image, key, pin }: Pin): Verdict {
+  const { name } = image
+  const refusal = unfit(node, image)
+  if (refusal) return refusal
+  const { pins, drops } = node.cache ?? noCache
+  const state = copyOn(node, image)?.state
+  if (Object.hasOwn(pins, name)) return unchanged(state === 'Ready' ? 'Already cached' : 'Already being fetched')
+  const pinned = [...Object.keys(pins), name]
+  if (pinned.length > maxPins) return refused('NoSpace', `Already caches ${maxPins} images, the maximum; remove some`)
+  const quota = sizeText(node.report?.imageSpace?.quotaBytes ?? 0)
+  const needed = pinnedBytes(images, node, pinned)
+  if (needed > (node.report?.imageSpace?.quotaBytes ?? Infinity))
+    return refused(
+      'NoSpace',
+      `Cached images would take ${sizeText(needed)}, the quota is ${quota}; remove some, or raise --image-quota of the agent`,
+    )
+  const cache = { pins: { ...pins, [name]: pin }, drops: drops.filter((each) => each !== key) }
+  return accepted(state === 'Ready' ? 'Already on the node; now kept' : fetching(node), cache)
+}
+
+function removalOn(collections: Collections, node: NodeRecord, image: Cacheable): Verdict {
+  const key = cacheKeyOf(image)
+  const { pins, drops } = node.cache ?? noCache
+  const copy = copyOn(node, image)
+  if (!copy) return unchanged('Not on the node')
+  if (copy.state === 'Removing') return unchanged('Already being removed')
+  const users = vmsOn(collections, node).flatMap((each) => (each.key === key ? [each.vm] : []))
+  if (users.length > 0) return refused('InUse', `VMs on the node use the image: ${users.join(', ')}`.slice(0, 1_000))
+  const { [image.name]: _, ...others } = pins
+  const sharers = Object.keys(others).filter((other) => keyOf(collections.images, other) === key)
+  if (sharers.length > 0) {
+    const message = `Kept for ${sharers.join(', ')}, which has the same content`
+    return copy.pinned ? accepted(message, { pins: others, drops }) : refused('InUse', message)
   }
+  const hasCopy = key !== undefined && node.report?.cache?.some((each) => each.key === key)
+  return accepted(removing(node), { pins: others, drops: hasCopy ? [...drops, key] : drops })
+}
+
+function keyOf(images: Collections['images'], name: string): string | undefined {
+  const image = images.get('', name)?.value
+  return image && cacheKeyOf(image)
+}
+
+/** The space of pinned images on a node: as reported, or at least the size of their content. */
+function pinnedBytes(images: Collections['images'], { report }: NodeRecord, names: readonly string[]): number {
+  const bytes = new Map<string, number>()
+  for (const name of names) {
+    const image = images.get('', name)?.value
+    const key = image && cacheKeyOf(image)
+    if (!image || key === undefined) continue
+    const copy = report?.cache?.find((each) => each.key === key)
+    bytes.set(key, copy?.bytes ?? image.spaceUsedBytes ?? 0)
+  }
+  return [...bytes.values()].reduce((sum, each) => sum + each, 0)
 }
 
 const isTagged = (node: NodeRecord, tags: readonly string[]): boolean =>
@@ -194,7 +193,13 @@ function noNode(namespace: string, { architecture }: ImageRecord, { tags = [], a
 }
 
 const missing: Verdict = { code: 404, result: 'NotFound', message: 'Node not found in the namespace' }
-const noSpace = (message: string): Verdict => ({ code: 409, result: 'NoSpace', message })
+const refused = (result: NodeResult['result'], message: string): Verdict => ({ code: 409, result, message })
+const accepted = (message: string, cache: NodeCacheRecord): Verdict => ({
+  code: 202,
+  result: 'Accepted',
+  message,
+  cache,
+})
 const unchanged = (message: string): Verdict => ({ code: 200, result: 'Unchanged', message })
 const fetching = ({ isReady }: NodeRecord): string =>
   isReady ? 'Fetching' : 'The node is offline; fetched when it is back'
@@ -202,11 +207,10 @@ const removing = ({ isReady }: NodeRecord): string =>
   isReady ? 'Removing' : 'The node is offline; removed when it is back'
 
 function unfit({ report }: NodeRecord, image: ImageRecord): Verdict | undefined {
-  if (!report) return { code: 409, result: 'NotPossible', message: 'The agent has not reported yet; try again' }
+  if (!report) return refused('NotPossible', 'The agent has not reported yet; try again')
   if (report.architecture !== image.architecture) {
     const message = `The node runs ${report.architecture} VMs, the image is ${image.architecture}`
     return { code: 422, result: 'WrongArchitecture', message }
   }
-  if (!report.cache) return { code: 409, result: 'NotPossible', message: 'The agent is too old; update it' }
-  return undefined
+  return report.cache ? undefined : refused('NotPossible', 'The agent is too old; update it')
 }

@@ -73,37 +73,6 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
     deliveries.over(id)
   }
 
-  /** Makes the content that of the image. Returns the digests that the node has to send first. */
-  async function publish(
-    vm: VmRecord,
-    capture: CaptureForImage & Pick<VmCapture, 'base'>,
-    digest: string,
-  ): Promise<readonly string[]> {
-    const manifest = await manifestOf(content, digest)
-    if (!manifest) return [digest]
-    if (manifest.architecture !== vm.shape.architecture)
-      throw wrong('content', `it is an image for ${manifest.architecture}, and the VM is not`)
-    const digests = new Set([...chunksOf(manifest)].map((chunk) => chunk.digest))
-    const missing = await lacking(content, [digest, ...digests])
-    if (missing.length > 0) return missing
-    const ownBytes = (await content.size(digest)) ?? 0
-    const base = capture.base === undefined ? undefined : await manifestOf(content, capture.base)
-    const made = {
-      content: digest,
-      ...defined({ os: manifest.os }),
-      sizeBytes: manifest.virtualSizeBytes,
-      spaceUsedBytes: ownBytes + storedBytes(manifest),
-      updatedAt: timestamp(clock.now()),
-    }
-    await content.hold(digest, manifest)
-    failpoint('captures.finish')
-    const isKnown = base !== undefined || capture.base === undefined
-    const added = isKnown ? { bytesAdded: ownBytes + storedBytes(manifest, base) } : {}
-    await changeCaptured(collections, capture, (record) => fulfilled(record, capture, made, added))
-    failpoint('captures.finished')
-    return []
-  }
-
   return {
     async findMissingBlobs({ body: { digests } }) {
       return { missing: await lacking(content, digests) }
@@ -158,7 +127,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
         return { missing: [] }
       }
       deliveries.heard(id)
-      const missing = await publish(vm.value, capture, body.content)
+      const missing = await publish(services, vm.value, capture, body.content)
       if (missing.length === 0) await finish(vm, id)
       return { missing: missing.slice(0, maxMissing) }
     },
@@ -198,6 +167,38 @@ function fulfilled(
   const of = { ...(vm && { vm: vmName(vm) }), ...(by !== undefined && { by }), ...added }
   const versions = withVersion(record, { version, at, content, ...of })
   return { ...rest, ...made, version, versions, ...(description !== undefined && { description }) }
+}
+
+/** Makes the content that of the image. Returns the digests that the node has to send first. */
+async function publish(
+  { content, collections, clock }: NodeCaptureServices,
+  vm: VmRecord,
+  capture: CaptureForImage & Pick<VmCapture, 'base'>,
+  digest: string,
+): Promise<readonly string[]> {
+  const manifest = await manifestOf(content, digest)
+  if (!manifest) return [digest]
+  if (manifest.architecture !== vm.shape.architecture)
+    throw wrong('content', `it is an image for ${manifest.architecture}, and the VM is not`)
+  const digests = new Set([...chunksOf(manifest)].map((chunk) => chunk.digest))
+  const missing = await lacking(content, [digest, ...digests])
+  if (missing.length > 0) return missing
+  const ownBytes = (await content.size(digest)) ?? 0
+  const base = capture.base === undefined ? undefined : await manifestOf(content, capture.base)
+  const made = {
+    content: digest,
+    ...defined({ os: manifest.os }),
+    sizeBytes: manifest.virtualSizeBytes,
+    spaceUsedBytes: ownBytes + storedBytes(manifest),
+    updatedAt: timestamp(clock.now()),
+  }
+  await content.hold(digest, manifest)
+  failpoint('captures.finish')
+  const isKnown = base !== undefined || capture.base === undefined
+  const added = isKnown ? { bytesAdded: ownBytes + storedBytes(manifest, base) } : {}
+  await changeCaptured(collections, capture, (record) => fulfilled(record, capture, made, added))
+  failpoint('captures.finished')
+  return []
 }
 
 /** Returns the missing digests, and touches the others, so that the collector keeps them. */

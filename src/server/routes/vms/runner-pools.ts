@@ -40,8 +40,8 @@ interface RunnerPoolServices {
 }
 
 export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api> {
-  const { collections, secrets, clock } = services
-  const { runnerPools: pools, runnerCredentials, runnerJobs } = collections
+  const { collections, clock } = services
+  const { runnerPools: pools, runnerJobs } = collections
 
   const existing = existingIn(pools, kind)
   const view = (entry: Entry<RunnerPoolRecord>): RunnerPool => runnerPoolView(entry, jobsOf(entry.value), clock.now())
@@ -63,40 +63,8 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
     return view(changed)
   }
 
-  /** Stores a secret of the pool, by default under the uid of the pool. */
-  function seal({ name: pool, namespace, uid }: RunnerPoolRecord, secret: string, now: Date, name = uid) {
-    const key = runnerCredentials.key('', name)
-    return secrets.sealing((protect) =>
-      runnerCredentials.change(key, () => protect(key, { pool, namespace, uid, updatedAt: timestamp(now) }, secret)),
-    )
-  }
-
-  async function sealGuest(pool: RunnerPoolRecord, { ssh }: Pick<RunnerPoolChange, 'ssh'>, now: Date): Promise<void> {
-    if (!ssh) return
-    const { user: _, ...secret } = ssh
-    await seal(pool, JSON.stringify(secret), now, guestSecretName(pool))
-  }
-
   const checkConfig = (namespace: string, config: string): void => {
     if (!configFor(collections.vmConfigs, namespace, config)) throw notFound('vmconfigs', config, { namespace })
-  }
-
-  /** Names of scale sets are unique in a runner group of GitHub. */
-  function checkScaleSet(own: Pick<RunnerPoolRecord, 'name' | 'namespace' | 'url' | 'scaleSet' | 'group'>): void {
-    const { name, namespace, url, scaleSet, group } = own
-    const other = pools
-      .list()
-      .find(({ value }) => value.url === url && value.scaleSet === scaleSet && value.group === group)?.value
-    if (!other || (other.name === name && other.namespace === namespace)) return
-    throw new ApiError(
-      'Conflict',
-      `Runner pool ${other.name} in ${other.namespace} has scale set ${scaleSet} already`,
-      {
-        kind,
-        name,
-        hint: 'Choose another scaleSet or group',
-      },
-    )
   }
 
   return {
@@ -119,7 +87,7 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
       if (causes.length > 0 || !scope.ok || 'causes' in credential) throw invalid(kind, causes, hint)
       checkConfig(namespace, config)
       const { url } = scope.scope
-      checkScaleSet({ name, namespace, url, scaleSet, group })
+      checkScaleSet(pools, { name, namespace, url, scaleSet, group })
       const record = newPool({ namespace, body, url, credential: credential.kind }, displayName(principal), now)
       const planned = changedPool({ ...record, ...defined({ requestKey }) }, body)
       const tooMany = idleProblems(planned)
@@ -130,8 +98,8 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
           hint: 'Choose another name, or change the runner pool: svc3 runner-pool update',
         })
       // Written before the pool, so that it always has its credentials. drive-runners deletes those without a pool.
-      await seal(planned, credential.secret, now)
-      await sealGuest(planned, body, now)
+      await seal(services, planned, credential.secret, now)
+      await sealGuest(services, planned, body, now)
       return view(await createOnce(services, namespace, pools, planned, nameTaken))
     },
 
@@ -149,8 +117,8 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
       const tooMany = idleProblems(changedPool(value, body))
       if (tooMany.length > 0) throw invalid(kind, tooMany, hint)
       if (value.deleting) throw beingDeleted(name)
-      if (credential && 'secret' in credential) await seal(value, credential.secret, now)
-      await sealGuest(value, body, now)
+      if (credential && 'secret' in credential) await seal(services, value, credential.secret, now)
+      await sealGuest(services, value, body, now)
       return change(params, (record) => {
         const next = {
           ...changedPool(record, body),
@@ -174,6 +142,48 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
       return success(`Runner pool ${name} is being deleted from ${namespace}`, { kind, name })
     },
   }
+}
+
+/** Stores a secret of the pool, by default under the uid of the pool. */
+function seal(
+  { collections: { runnerCredentials }, secrets }: RunnerPoolServices,
+  { name: pool, namespace, uid }: RunnerPoolRecord,
+  secret: string,
+  now: Date,
+  name = uid,
+) {
+  const key = runnerCredentials.key('', name)
+  return secrets.sealing((protect) =>
+    runnerCredentials.change(key, () => protect(key, { pool, namespace, uid, updatedAt: timestamp(now) }, secret)),
+  )
+}
+
+async function sealGuest(
+  services: RunnerPoolServices,
+  pool: RunnerPoolRecord,
+  { ssh }: Pick<RunnerPoolChange, 'ssh'>,
+  now: Date,
+): Promise<void> {
+  if (!ssh) return
+  const { user: _, ...secret } = ssh
+  await seal(services, pool, JSON.stringify(secret), now, guestSecretName(pool))
+}
+
+/** Names of scale sets are unique in a runner group of GitHub. */
+function checkScaleSet(
+  pools: Collections['runnerPools'],
+  own: Pick<RunnerPoolRecord, 'name' | 'namespace' | 'url' | 'scaleSet' | 'group'>,
+): void {
+  const { name, namespace, url, scaleSet, group } = own
+  const other = pools
+    .list()
+    .find(({ value }) => value.url === url && value.scaleSet === scaleSet && value.group === group)?.value
+  if (!other || (other.name === name && other.namespace === namespace)) return
+  throw new ApiError('Conflict', `Runner pool ${other.name} in ${other.namespace} has scale set ${scaleSet} already`, {
+    kind,
+    name,
+    hint: 'Choose another scaleSet or group',
+  })
 }
 
 interface NewPool {
