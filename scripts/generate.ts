@@ -2,13 +2,13 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import about from '../package.json' with { type: 'json' }
-import { manPages } from '../src/cli/reference/man-pages.ts'
-import { pagesOf } from '../src/cli/reference/pages.ts'
-import { referencePages } from '../src/cli/reference/reference-page.ts'
 import { legacyPage } from '../src/legacy/page.ts'
 import { openApiDocument } from '../src/server/http/openapi.ts'
 import { root } from './build.ts'
 import { metricsTable, settingsTable, withTable } from './doc-tables.ts'
+import { manPages } from './reference/man-pages.ts'
+import { pagesOf } from './reference/pages.ts'
+import { referencePages } from './reference/reference-page.ts'
 
 interface GeneratedFile {
   readonly file: string

@@ -1,6 +1,7 @@
 // The output that scripts rely on, byte for byte: texts that public CI integrations look for, columns, exit codes, names.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
+import { pagesOf } from '../../scripts/reference/pages.ts'
 import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
 import { type FakeService, send, startFakeService } from '../../test/support/stand-ins/api.ts'
 import { change, changes, serve, vmOf } from '../../test/support/stand-ins/fleet.ts'
@@ -14,7 +15,6 @@ import {
   isVmName,
   realNamespace,
 } from '../rules/names.ts'
-import { pagesOf } from './reference/pages.ts'
 
 let service: FakeService
 before(async () => {

@@ -55,7 +55,6 @@ export const rooms: Readonly<Record<string, Imports>> = {
   },
   'cli/line': { imports: 'api, cli, rules' },
   'cli/output': { imports: 'cli, rules', packages: 'yaml (output.ts)' },
-  'cli/reference': { imports: 'cli, cli/commands, cli/line' },
   client: {
     imports: 'api, platform (answer.ts, call-until-done.ts, client.ts, follow-logs.ts, relabel.ts, watch.ts)',
     packages: 'ws (tunnel.ts)',

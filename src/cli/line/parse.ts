@@ -1,4 +1,5 @@
 // Parses the words of a command line into typed values. Throws a UsageError for invalid ones.
+import { parseArgs } from 'node:util'
 import { parseDuration } from '../../rules/durations.ts'
 import { type Argument, type Arguments, type Command, everywhere, type Option, type Options } from '../command.ts'
 import { didYouMean } from './suggest.ts'
@@ -53,8 +54,7 @@ export function tokenize(options: Options, words: readonly string[]): Tokens {
     const type = option.type === 'boolean' ? 'boolean' : 'string'
     return [name, { type, multiple: true, ...(option.short && { short: option.short }) }] as const
   })
-  // An import of node:util would load every module that its lazy getters refer to.
-  const { tokens } = process.getBuiltinModule('node:util').parseArgs({
+  const { tokens } = parseArgs({
     args: withLongNames(options, words),
     options: Object.fromEntries(config),
     strict: false,

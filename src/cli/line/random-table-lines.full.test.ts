@@ -6,11 +6,11 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, it } from 'node:test'
 import fc from 'fast-check'
+import { pagesOf } from '../../../scripts/reference/pages.ts'
 import { run } from '../../../test/support/rigs/cli-host.ts'
 import { type FakeService, startFakeService } from '../../../test/support/stand-ins/api.ts'
 import { serve } from '../../../test/support/stand-ins/fleet.ts'
 import { everywhere, type Options } from '../command.ts'
-import { pagesOf } from '../reference/pages.ts'
 
 let service: FakeService
 let folder: string

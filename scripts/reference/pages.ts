@@ -1,9 +1,9 @@
 // All commands as data for docs/reference/cli and the man pages. Loaded by `npm run generate` only.
 
-import type { Command, CommandEntry, CommandTable } from '../command.ts'
-import { commands } from '../commands/index.ts'
-import { isLeaf } from '../line/locate.ts'
-import { usageLine } from '../line/parse.ts'
+import type { Command, CommandEntry, CommandTable } from '../../src/cli/command.ts'
+import { commands } from '../../src/cli/commands/index.ts'
+import { isLeaf } from '../../src/cli/line/locate.ts'
+import { usageLine } from '../../src/cli/line/parse.ts'
 
 export interface ManualPage {
   /** Without the name of the program. */

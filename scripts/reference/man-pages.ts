@@ -1,7 +1,7 @@
 // Generates docs/man: svc3(1), and a page for each group of commands. Uses only macros of the classic man package, which
 // both man-db and mandoc support.
-import { everywhere, type Options } from '../command.ts'
-import { optionRow, programSummary, tour } from '../line/help.ts'
+import { everywhere, type Options } from '../../src/cli/command.ts'
+import { optionRow, programSummary, tour } from '../../src/cli/line/help.ts'
 import { environment, exits, type Fact, type ManualPage, output, precedence } from './pages.ts'
 
 interface ManPage {

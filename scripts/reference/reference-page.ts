@@ -1,6 +1,6 @@
 // Generates docs/reference/cli: an index, and a page for each group of commands with options and examples.
-import { everywhere, type Options } from '../command.ts'
-import { optionRow } from '../line/help.ts'
+import { everywhere, type Options } from '../../src/cli/command.ts'
+import { optionRow } from '../../src/cli/line/help.ts'
 import { environment, exits, type Fact, type ManualPage, output, precedence } from './pages.ts'
 
 interface ReferencePage {
