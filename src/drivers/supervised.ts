@@ -5,6 +5,7 @@ import { closeSync, openSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { lastLines } from '../platform/exec.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import {
@@ -170,7 +171,7 @@ async function findSupervised(
     }
     if (!isComing) return undefined
     if (performance.now() > deadline) return endForerunners(marks)
-    await new Promise((resolve) => setTimeout(resolve, pauseMs))
+    await sleep(pauseMs)
   }
 }
 

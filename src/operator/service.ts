@@ -17,6 +17,7 @@ import {
 import { NotBuilt } from '../host/program.ts'
 import { defaultUsers, type ServiceKind, serviceNames } from '../host/service.ts'
 import { runProgram, type ServiceState, type Supervisor, supervisors } from '../host/supervisors.ts'
+import { reasonOf } from '../platform/reason.ts'
 import { succeeds } from '../platform/succeeds.ts'
 import { quoted } from '../rules/shell-word.ts'
 import { command as agentCommand } from './agent.ts'
@@ -252,10 +253,7 @@ async function carryOut({ host }: Context, request: ServiceRequest): Promise<num
   } catch (error) {
     if (error instanceof Failure) throw error
     if (error instanceof NotBuilt) throw new Failure(error.message, 'Run npm run build there first')
-    throw new Failure(
-      error instanceof Error ? error.message : String(error),
-      `Check svc3 ${kind} status, then run the same command again`,
-    )
+    throw new Failure(reasonOf(error), `Check svc3 ${kind} status, then run the same command again`)
   }
 }
 

@@ -8,6 +8,7 @@ import { type Accelerator, acceleratorFor, hostArchitecture } from '../../driver
 import { findUefi } from '../../drivers/qemu/firmware.ts'
 import type { MacosSettings } from '../../drivers/qemu/macos.ts'
 import { readFileIfPresent } from '../../platform/files.ts'
+import { reasonOf } from '../../platform/reason.ts'
 import { succeeds } from '../../platform/succeeds.ts'
 import { sizeText } from '../../rules/sizes.ts'
 import { listeners } from '../host/listening-ports.ts'
@@ -37,7 +38,7 @@ export async function examine(
       try {
         return { check, ...(await look(signal)) }
       } catch (error) {
-        return { check, ...problem('check failed', error instanceof Error ? error.message : String(error)) }
+        return { check, ...problem('check failed', reasonOf(error)) }
       }
     }),
   )

@@ -1,5 +1,6 @@
 // Builds the options of `tart run`, starts it, and finds out whether the VM is up.
 import fs from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Started, VmSpec } from '../driver.ts'
 import { isSuspendable, isSuspended, readTartConfig, requireMachine, tartFile } from './machine.ts'
@@ -120,7 +121,7 @@ async function untilUp(
       const vnc = await printedVnc(folder)
       if (vnc !== undefined) return vnc
     } else if (await isUp().catch(() => false)) return undefined
-    await new Promise((resolve) => setTimeout(resolve, pauseMs))
+    await sleep(pauseMs)
   }
 }
 

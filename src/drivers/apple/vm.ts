@@ -3,6 +3,7 @@
 import fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, type ProcessId } from '../../platform/processes.ts'
+import { reasonOf } from '../../platform/reason.ts'
 import type { Capture, Observed, Started, StopOptions, VmSpec } from '../driver.ts'
 import { exclusively } from '../exclusive.ts'
 import { mustBeStopped, notCapturable, otherImage } from '../refusals.ts'
@@ -228,7 +229,7 @@ export class AppleVm {
     if (found) return writeRun(this.#folder, { ...run, process: found.process })
     await this.#reopen(run)
     await this.#launch(run, AbortSignal.timeout(resumeMs)).catch(async (error: unknown) => {
-      const problem = `it did not resume after the capture: ${error instanceof Error ? error.message : error}`
+      const problem = `it did not resume after the capture: ${reasonOf(error)}`
       await writeRun(this.#folder, { ...run, problem })
     })
     failpoint('apple-went-on')

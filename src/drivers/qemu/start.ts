@@ -1,7 +1,9 @@
 // Starts the QEMU of a VM, and takes over one whose start was interrupted. Each step is recorded before it is taken, so a killed
 // agent's successor knows whether to complete the start or to end it.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, isAlive } from '../../platform/processes.ts'
+import { reasonOf } from '../../platform/reason.ts'
 import { PortTaken, type Started, type VmSpec } from '../driver.ts'
 import { settleCapture } from './captures/capture.ts'
 import { untilLoaded } from './captures/memory.ts'
@@ -44,7 +46,7 @@ export class Starter {
       return await this.#launch(vm, { ...launch, memory }, options, signal)
     } catch (error) {
       if (signal.aborted || error instanceof PortTaken) throw error
-      const note = coldNote(error instanceof Error ? error.message : String(error))
+      const note = coldNote(reasonOf(error))
       return this.#launch(vm, { ...launch, note }, options, signal)
     }
   }
@@ -174,7 +176,7 @@ export class Starter {
         }
         // A process that lives without answering runs: another program holds its control socket.
         if (qmp || performance.now() > deadline) return this.mend(run)
-        await new Promise((resolve) => setTimeout(resolve, 10))
+        await sleep(10)
       }
     }
     await this.#qemu.end(running)

@@ -5,6 +5,7 @@ import fs from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { MemoryState, VmSpec } from '../../driver.ts'
 import { statusOf } from '../control/control.ts'
 import type { Qmp } from '../control/qmp.ts'
@@ -36,10 +37,7 @@ export async function saveMemory(qmp: Qmp, runtime: string, file: string, signal
     if (end instanceof Error) throw end
     if (end.status !== 'completed') {
       // If writing the file failed, that is the cause, and QEMU reports only a consequence.
-      const own = await Promise.race([
-        problem,
-        new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 50)),
-      ])
+      const own = await Promise.race([problem, sleep(50, undefined)])
       throw own ?? new Error(`QEMU could not save the memory: ${end['error-desc'] ?? end.status}`)
     }
     await received
@@ -68,7 +66,7 @@ async function untilOver(qmp: Qmp, signal?: AbortSignal): Promise<Migration> {
     signal?.throwIfAborted()
     const migration = (await qmp.execute('query-migrate')) as Migration
     if (migration.status === undefined || over.has(migration.status)) return migration
-    await new Promise((resolve) => setTimeout(resolve, pollMs))
+    await sleep(pollMs)
   }
 }
 
@@ -88,7 +86,7 @@ export async function untilLoaded(qmp: Qmp, signal: AbortSignal): Promise<void> 
     const status = await statusOf(qmp)
     if (status === 'paused') return
     if (status !== 'inmigrate') throw new Error(`QEMU says ${status} instead of resuming from memory`)
-    await new Promise((resolve) => setTimeout(resolve, pollMs))
+    await sleep(pollMs)
   }
 }
 

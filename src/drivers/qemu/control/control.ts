@@ -1,6 +1,7 @@
 // The one connection to a VM's control socket. Changes of the VM are events of this connection, or its end; there is no
 // polling.
 import fs from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { orAborted } from '../../../platform/retry.ts'
 import { succeeds } from '../../../platform/succeeds.ts'
 import type { Observed } from '../../driver.ts'
@@ -67,7 +68,7 @@ export class Control {
       signal.throwIfAborted()
       if (await succeeds(this.connect(runtime))) return
       if (isOver) throw new Error('QEMU exited immediately without output')
-      await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 5))])
+      await Promise.race([ended, sleep(5)])
     }
   }
 

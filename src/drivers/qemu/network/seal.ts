@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import { childEnvironment, exec, lastLines } from '../../../platform/exec.ts'
+import { reasonOf } from '../../../platform/reason.ts'
 import { networkPlaces, sealedPrefix } from './network.ts'
 import { endUplink, startUplink } from './uplink.ts'
 
@@ -34,7 +35,7 @@ export async function whyNot(attempt: (signal: AbortSignal) => Promise<void>, li
     await attempt(signal)
     return undefined
   } catch (error) {
-    const cause = error instanceof Error ? error.message : String(error)
+    const cause = reasonOf(error)
     return signal.aborted
       ? `guests could not be isolated from this host within ${limitMs / 1_000} s; it will be retried`
       : `guests cannot be isolated from this host: ${cause}; ${remedy}`

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { closeSync, constants, openSync, writeFileSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import net from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { childEnvironment } from '../../../platform/exec.ts'
 import { readFileIfPresent } from '../../../platform/files.ts'
 import {
@@ -142,7 +143,7 @@ async function waitUntilSealed(pid: number, signal: AbortSignal): Promise<void> 
   const own = await fs.readlink('/proc/self/ns/net')
   while ((await fs.readlink(`/proc/${pid}/ns/net`)) === own) {
     signal.throwIfAborted()
-    await new Promise((resolve) => setTimeout(resolve, 2))
+    await sleep(2)
   }
 }
 
