@@ -11,7 +11,7 @@ import { readManifest } from '../images/pack/stored-manifests.ts'
 import type { Clock } from '../platform/clock.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 import type { Log } from '../platform/log.ts'
-import { eachAtOnce } from '../platform/parallel.ts'
+import { forEachParallel } from '../platform/parallel.ts'
 import { type Peers, ServerCalls } from '../server/cluster/server-calls.ts'
 import { Servers } from '../server/cluster/servers.ts'
 import { shareContent } from '../server/cluster/shared-content.ts'
@@ -47,7 +47,7 @@ export const replicasIn = (content: ContentStore, servers: Pick<Servers, 'subscr
     if (!(await isHere(content, digest))) return false
     let isWhole = true
     const chunks = new Set([...chunksOf(await readManifest(content, digest, signal))].map((chunk) => chunk.digest))
-    await eachAtOnce(chunks, chunksAtOnce, async (chunk) => {
+    await forEachParallel(chunks, chunksAtOnce, async (chunk) => {
       signal.throwIfAborted()
       if (!(await isHere(content, chunk))) isWhole = false
     })

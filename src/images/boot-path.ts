@@ -15,8 +15,8 @@ const sectorBytes = 512
 const gptSectorBytes = [512, 4096]
 /** Almost all GPTs have 128 entries of 128 bytes. */
 const maxTableBytes = 128 * 1024
-const smallestEntryBytes = 128
-const largestEntryBytes = 4096
+const minEntryBytes = 128
+const maxEntryBytes = 4096
 
 const efiSystem = 'c12a7328-f81f-11d2-ba4b-00a0c93ec93b'
 /** APFS, HFS+, and partitions that only the firmware of a Mac boots. */
@@ -59,11 +59,11 @@ async function gptTypes(
   const firstSector = header.readBigUInt64LE(72)
   const [count, entryBytes] = [header.readUInt32LE(80), header.readUInt32LE(84)]
   const types = new Set<string>()
-  if (firstSector > 2n ** 40n || entryBytes < smallestEntryBytes || entryBytes > largestEntryBytes) return types
+  if (firstSector > 2n ** 40n || entryBytes < minEntryBytes || entryBytes > maxEntryBytes) return types
   const length = Math.min(count * entryBytes, maxTableBytes)
   if (length === 0) return types
   const table = await read(Number(firstSector) * sector, length)
-  for (let at = 0; at + smallestEntryBytes <= table.length; at += entryBytes) types.add(typeAt(table, at))
+  for (let at = 0; at + minEntryBytes <= table.length; at += entryBytes) types.add(typeAt(table, at))
   return types
 }
 

@@ -19,8 +19,11 @@ export async function referencedBy(
   return referenced
 }
 
-export const mayGo = ({ digest, modifiedMs }: Listed, referenced: ReadonlySet<string>, beforeMs: number): boolean =>
-  !referenced.has(digest) && modifiedMs < beforeMs
+export const isCollectable = (
+  { digest, modifiedMs }: Listed,
+  referenced: ReadonlySet<string>,
+  beforeMs: number,
+): boolean => !referenced.has(digest) && modifiedMs < beforeMs
 
 interface CollectOptions {
   /** MUST be longer than the time from the last put or touch of an operation to the record that names its manifest. */
@@ -29,7 +32,7 @@ interface CollectOptions {
   readonly signal?: AbortSignal
 }
 
-interface Collected {
+interface CollectResult {
   readonly deleted: number
   readonly freedBytes: number
 }
@@ -42,7 +45,7 @@ export async function collect(
   store: ContentStore,
   manifests: () => Iterable<string> | AsyncIterable<string>,
   { graceMs, now = Date.now, signal }: CollectOptions,
-): Promise<Collected> {
+): Promise<CollectResult> {
   const beforeMs = now() - graceMs
   const referenced = await referencedBy(manifests(), store, signal)
   let deleted = 0
@@ -52,7 +55,7 @@ export async function collect(
     const page = await store.list({ after, limit: 1_000 })
     for (const item of page.items) {
       signal?.throwIfAborted()
-      if (!mayGo(item, referenced, beforeMs) || !(await store.deleteUnused(item.digest, beforeMs))) continue
+      if (!isCollectable(item, referenced, beforeMs) || !(await store.deleteUnused(item.digest, beforeMs))) continue
       deleted += 1
       freedBytes += item.bytes
     }

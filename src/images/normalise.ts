@@ -9,7 +9,7 @@ import { constants, createGunzip, createZstdDecompress } from 'node:zlib'
 import { childEnvironment } from '../platform/exec.ts'
 import { syncFolder } from '../platform/files.ts'
 import type { WorkOptions } from '../platform/parallel.ts'
-import { largestDiskBytes } from '../rules/sizes.ts'
+import { maxDiskBytes } from '../rules/sizes.ts'
 import { writeSparse } from './content/sparse-write.ts'
 import { temporaryName, writeWhole } from './content/temporary-files.ts'
 import { headBytes, whyNoDisk } from './foreign-files.ts'
@@ -66,7 +66,7 @@ async function takeRaw(source: string, target: string, options: NormaliseOptions
   await using file = await fs.open(source, 'r+')
   const { size } = await file.stat()
   if (size === 0) throw new BadDiskError('it is empty')
-  if (size > largestDiskBytes) throw new BadDiskError(`it measures ${size} bytes, more than 64 TiB`)
+  if (size > maxDiskBytes) throw new BadDiskError(`it measures ${size} bytes, more than 64 TiB`)
   const problem = whyNoDisk(await part(file, 0, headBytes), await part(file, size - sectorBytes, sectorBytes), size)
   if (problem !== undefined) throw new BadDiskError(problem)
   checkAllowed(size, options)
@@ -119,7 +119,7 @@ async function take(
   options: NormaliseOptions,
   unpackTo: (write: Sink) => Promise<void>,
 ): Promise<number> {
-  const { maxDataBytes, maxVirtualBytes = largestDiskBytes } = options
+  const { maxDataBytes, maxVirtualBytes = maxDiskBytes } = options
   const unpacked = await temporaryName(path.dirname(target))
   try {
     await writeWhole(unpacked, async (file) => {

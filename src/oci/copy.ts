@@ -2,18 +2,18 @@
 // an incomplete image is never visible. A repeated copy resumes.
 import { setMaxListeners } from 'node:events'
 import { failpoint } from '../platform/failpoint.ts'
-import { eachAtOnce } from '../platform/parallel.ts'
+import { forEachParallel } from '../platform/parallel.ts'
 import { RegistryError } from './artifact/errors.ts'
 import type { Descriptor } from './artifact/oci-manifest.ts'
 import { type ResolveOptions, resolveManifest } from './artifact/resolve.ts'
 import type { ArtifactSource, BlobContent, Destination } from './artifact/target.ts'
 
-interface From {
+interface CopySource {
   readonly target: ArtifactSource
   readonly reference: string
 }
 
-interface To {
+interface CopyDestination {
   readonly target: Destination
   /** Without it, a registry stores the image by its digest only. */
   readonly reference?: string | undefined
@@ -39,7 +39,7 @@ export interface CopyOptions extends ResolveOptions {
   readonly beforeFinish?: (() => Promise<void>) | undefined
 }
 
-interface Copied {
+interface CopyResult {
   /** The digest of the OCI manifest. */
   readonly sourceDigest: string
   /** The digest at the destination. In an image store it is the one of svc3's manifest. */
@@ -49,7 +49,7 @@ interface Copied {
 
 const defaultConcurrency = 4
 
-export async function copy(from: From, to: To, options: CopyOptions = {}): Promise<Copied> {
+export async function copy(from: CopySource, to: CopyDestination, options: CopyOptions = {}): Promise<CopyResult> {
   const { concurrency = defaultConcurrency, onProgress, there } = options
   // One failed blob ends the others.
   const stop = new AbortController()
@@ -60,7 +60,7 @@ export async function copy(from: From, to: To, options: CopyOptions = {}): Promi
   const blobs = await to.target.plan(manifest, (blob) => source.read(blob, signal))
   const count = counter(blobs, onProgress)
   const each = (all: readonly Descriptor[], work: (blob: Descriptor) => Promise<void>): Promise<void> =>
-    eachAtOnce(all, concurrency, async (blob) => {
+    forEachParallel(all, concurrency, async (blob) => {
       try {
         signal.throwIfAborted()
         await work(blob)
@@ -85,9 +85,9 @@ export async function copy(from: From, to: To, options: CopyOptions = {}): Promi
   const finish = () => to.target.finish(manifest, to.reference, signal)
   const digest = await finish().catch(async (error: unknown) => {
     // Blobs in `there` may be deleted by now, if the registry was restored from a backup or cleaned up.
-    const doubtful = blobs.filter((blob) => there?.has(blob.digest))
-    if (doubtful.length === 0 || !(error instanceof RegistryError) || error.isTransient) throw error
-    await each(doubtful, async (blob) => {
+    const unconfirmed = blobs.filter((blob) => there?.has(blob.digest))
+    if (unconfirmed.length === 0 || !(error instanceof RegistryError) || error.isTransient) throw error
+    await each(unconfirmed, async (blob) => {
       if (!(await to.target.has(blob, signal))) await to.target.put(blob, contentOf(blob), { signal })
     })
     return await finish()
@@ -97,17 +97,17 @@ export async function copy(from: From, to: To, options: CopyOptions = {}): Promi
 
 function counter(blobs: readonly Descriptor[], tell: CopyOptions['onProgress']) {
   const bytesTotal = blobs.reduce((sum, { size }) => sum + size, 0)
-  const underWay = new Map<string, number>()
+  const sending = new Map<string, number>()
   let settledBytes = 0
   let bytesSkipped = 0
   let blobsDone = 0
   const progress = (): CopyProgress => {
     let bytesDone = settledBytes
-    for (const bytes of underWay.values()) bytesDone += bytes
+    for (const bytes of sending.values()) bytesDone += bytes
     return { bytesTotal, bytesDone, bytesSkipped, blobsTotal: blobs.length, blobsDone }
   }
   const settle = ({ digest, size }: Descriptor) => {
-    underWay.delete(digest)
+    sending.delete(digest)
     settledBytes += size
     blobsDone += 1
     tell?.(progress())
@@ -121,7 +121,7 @@ function counter(blobs: readonly Descriptor[], tell: CopyOptions['onProgress']) 
       settle(blob)
     },
     reached({ digest }: Descriptor, bytes: number) {
-      underWay.set(digest, bytes)
+      sending.set(digest, bytes)
       tell?.(progress())
     },
   }

@@ -9,14 +9,14 @@ const resolutionMs = 100
 export function watchEventLoop(held: (heldMs: number) => void): Disposable {
   const delays = monitorEventLoopDelay({ resolution: resolutionMs })
   delays.enable()
-  const look = setInterval(() => {
-    const longestMs = Math.round(delays.max / 1e6)
+  const timer = setInterval(() => {
+    const maxMs = Math.round(delays.max / 1e6)
     delays.reset()
-    if (longestMs >= heldMs) held(longestMs)
+    if (maxMs >= heldMs) held(maxMs)
   }, heldMs).unref()
   return {
     [Symbol.dispose]() {
-      clearInterval(look)
+      clearInterval(timer)
       delays.disable()
     },
   }

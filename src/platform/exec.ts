@@ -68,14 +68,14 @@ export function exec(program: string, args: readonly string[], options: ExecOpti
     const abort = () => end('aborted')
     signal?.addEventListener('abort', abort, { once: true })
     timers.push(setTimeout(() => end('late'), timeoutMs))
-    const letGo = () => {
+    const release = () => {
       for (const timer of timers) clearTimeout(timer)
       signal?.removeEventListener('abort', abort)
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy()
       child.unref()
     }
     const settle = () => {
-      letGo()
+      release()
       const { exitCode, signalCode } = child
       if (ending === 'aborted') reject(signal?.reason)
       else if (ending === 'late')
@@ -91,7 +91,7 @@ export function exec(program: string, args: readonly string[], options: ExecOpti
     child.stdin.on('error', () => undefined) // A child that does not read its input fails with an exit code.
     child.stdin.end(input)
     child.on('error', (error: NodeJS.ErrnoException) => {
-      letGo()
+      release()
       const problem = error.code === 'ENOENT' ? 'is not installed, or not in PATH' : `could not be run (${error.code})`
       reject(new ExecError(program, problem, undefined, '', error))
     })

@@ -22,7 +22,7 @@ export interface Log {
   error(message: string, fields?: LogFields, error?: unknown): void
 }
 
-const longestText = 4_000
+const maxTextLength = 4_000
 
 /** In a thread, process.stderr has no isTTY. */
 const isTerminal = tty.isatty(2)
@@ -90,7 +90,7 @@ function allowed(fields: LogFields | undefined): LogFields {
   if (!fields) return result
   for (const name of allowedFields) {
     const value = fields[name]
-    if (typeof value === 'string') result[name] = value.slice(0, longestText)
+    if (typeof value === 'string') result[name] = value.slice(0, maxTextLength)
     else if (typeof value === 'number' || typeof value === 'boolean') result[name] = value
   }
   return result

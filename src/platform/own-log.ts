@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import { startLoop } from './loop.ts'
 
 const everyMs = 60_000
-const largestBytes = 32 * 1_048_576
+const maxLogBytes = 32 * 1_048_576
 
 /** Does nothing without a file. Returns a function that ends the rotation. */
 export function lookAfterLog(file: string | undefined): () => Promise<void> {
@@ -14,7 +14,7 @@ export function lookAfterLog(file: string | undefined): () => Promise<void> {
 }
 
 /** Lines that are written between the copy and the truncation are lost: one or two per 32 MiB. */
-export async function rotate(file: string, maxBytes = largestBytes): Promise<boolean> {
+export async function rotate(file: string, maxBytes = maxLogBytes): Promise<boolean> {
   const { size } = await fs.stat(file).catch(() => ({ size: 0 }))
   if (size <= maxBytes) return false
   await fs.copyFile(file, `${file}.1`)

@@ -5,7 +5,7 @@ import os from 'node:os'
 /** Enough to use all cores. Each item holds memory for one or two chunks. */
 export const defaultParallel = Math.min(os.availableParallelism(), 8)
 
-export async function eachAtOnce<T>(
+export async function forEachParallel<T>(
   items: Iterable<T> | AsyncIterable<T>,
   most: number,
   work: (item: T) => Promise<void>,

@@ -42,14 +42,14 @@ export const askedMemoryMiB = (gibi: number): number => Math.round(gibi * 1_024)
 const units = ['M', 'G', 'T'] as const
 const bytesOf: Readonly<Record<string, number>> = { M: 2 ** 20, G: 2 ** 30, T: 2 ** 40 }
 /** Refuses larger sizes before anything is allocated. */
-export const largestDiskBytes = 64 * 2 ** 40
+export const maxDiskBytes = 64 * 2 ** 40
 export const diskSizeRule = 'a whole number with M, G or T, such as 512M, 120G or 1T, at most 64T'
 
 /** Returns bytes; undefined for an invalid size. */
 export function parseDiskSize(text: string): number | undefined {
   const [, digits = '', unit = ''] = /^([1-9]\d{0,8})([MGT])$/i.exec(text) ?? []
   const bytes = Number(digits) * (bytesOf[unit.toUpperCase()] ?? 0)
-  return bytes > 0 && bytes <= largestDiskBytes ? bytes : undefined
+  return bytes > 0 && bytes <= maxDiskBytes ? bytes : undefined
 }
 
 /** The inverse of `parseDiskSize`, in the largest exact unit: `90G`. */

@@ -7,7 +7,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startControlPlane } from '../../src/control-plane/control-plane.ts'
-import { eachAtOnce } from '../../src/platform/parallel.ts'
+import { forEachParallel } from '../../src/platform/parallel.ts'
 import { TarWriter } from '../../src/platform/tar.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Entry, Json } from '../../src/store/store.ts'
@@ -208,7 +208,7 @@ describe('servers on etcd', () => {
     // More than a page of a list, and on both sides of it a counter: first the one, then the other.
     const between = Array.from({ length: 1_500 }, (_, n) => `/m/${n}`)
     // All at once, the last would wait for longer than the store does on a busy machine.
-    await eachAtOnce(between, 32, async (key) => void (await store.create(key, 'x'.repeat(2_000))))
+    await forEachParallel(between, 32, async (key) => void (await store.create(key, 'x'.repeat(2_000))))
     const stopping = new AbortController()
     const writing = (async () => {
       for (let n = 0; !stopping.signal.aborted; n++) {

@@ -4,7 +4,7 @@ import { ApiError } from '../../api/errors.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import type { Stored } from '../../images/content/content.ts'
 import { failpoint } from '../../platform/failpoint.ts'
-import { eachAtOnce } from '../../platform/parallel.ts'
+import { forEachParallel } from '../../platform/parallel.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { type RetryPolicy, retry, retryPolicies, type wait } from '../../platform/retry.ts'
 import { isRetriable } from '../link/connection.ts'
@@ -51,7 +51,7 @@ export async function deliver(content: string, parts: readonly Stored[], options
     }
     const of = missing.reduce((sum, digest) => sum + (sizes.get(digest) ?? 0), 0)
     let sent = 0
-    await eachAtOnce(missing, maxUploads, async (digest) => {
+    await forEachParallel(missing, maxUploads, async (digest) => {
       signal.throwIfAborted()
       const bytes = sizes.get(digest)
       if (bytes === undefined) throw new Error(`the server asks for ${digest}, which is not part of the image`)

@@ -10,8 +10,8 @@ import {
   type Chunk,
   formatVersion,
   type Layer,
-  largestManifestBytes,
   type Manifest,
+  maxManifestBytes,
 } from '../../images/format/format.ts'
 import { chunksOf, encodeManifest } from '../../images/format/manifest.ts'
 import { packAttachment } from '../../images/pack/attachments.ts'
@@ -110,7 +110,7 @@ export class Packer {
       ...store,
       read,
       async *open(digest, part) {
-        if (!(await store.has(digest))) await read(digest, largestManifestBytes)
+        if (!(await store.has(digest))) await read(digest, maxManifestBytes)
         yield* store.open(digest, part)
       },
     }

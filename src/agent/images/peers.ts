@@ -5,7 +5,7 @@
 import https from 'node:https'
 import type { Peer } from '../../api/nodes/agent.ts'
 import { digestOfBuffer } from '../../images/content/content.ts'
-import { chunkBytes, largestManifestBytes } from '../../images/format/format.ts'
+import { chunkBytes, maxManifestBytes } from '../../images/format/format.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { type NodeCredentials, namesNode, outOfTime, peerTls, ticketHeader } from '../link/peer-tls.ts'
@@ -48,7 +48,7 @@ const maxTries = 4
 /** Peers that have parts of an image are busy fetching: they get more time and are avoided for less. */
 const partTimeFactor = 4
 const partAvoidedMs = 30_000
-const maxBytes = Math.max(largestManifestBytes, chunkBytes) + 2 ** 16
+const maxBytes = Math.max(maxManifestBytes, chunkBytes) + 2 ** 16
 /** More than a fill fetches at once, so that reads of guests do not wait. */
 const maxSockets = 8
 

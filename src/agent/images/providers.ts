@@ -6,7 +6,7 @@ import type { ContentSource, ContentStore } from '../../images/content/content.t
 import { chunksOf } from '../../images/format/manifest.ts'
 import { hasAllContent, putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
 import { packTart } from '../../oci/tart/read.ts'
-import { eachAtOnce } from '../../platform/parallel.ts'
+import { forEachParallel } from '../../platform/parallel.ts'
 import { timeLeft } from '../../rules/durations.ts'
 import type { CacheSpace } from './cache-space.ts'
 import { fillContent, findContent } from './content.ts'
@@ -181,7 +181,7 @@ async function needOf(store: ContentStore, source: ContentSource, content: strin
     diskBytes += rawBytes
     missing.set(digest, storedBytes)
   }
-  await eachAtOnce([...missing.keys()], maxLookups, async (digest) => {
+  await forEachParallel([...missing.keys()], maxLookups, async (digest) => {
     if (await store.has(digest)) missing.delete(digest)
   })
   return { diskBytes, chunkBytes: [...missing.values()].reduce((sum, bytes) => sum + bytes, 0) }

@@ -16,7 +16,7 @@ import type { Chunk, Manifest } from '../../images/format/format.ts'
 import { packLayer } from '../../images/pack/chunks.ts'
 import { putManifest } from '../../images/pack/stored-manifests.ts'
 import { silentLog } from '../../platform/log.ts'
-import { eachAtOnce } from '../../platform/parallel.ts'
+import { forEachParallel } from '../../platform/parallel.ts'
 import { createChunkHolders } from '../../server/nodes/chunk-holders.ts'
 import { createPeerTickets } from '../../server/nodes/peer-tickets.ts'
 
@@ -95,7 +95,7 @@ async function together(count: number, dies: (index: number) => boolean = () => 
     const first = Math.floor(Math.random() * chunkCount)
     let came = 0
     try {
-      await eachAtOnce([...chunks.slice(first), ...chunks.slice(0, first)], 4, async ({ digest, storedBytes }) => {
+      await forEachParallel([...chunks.slice(first), ...chunks.slice(0, first)], 4, async ({ digest, storedBytes }) => {
         const bytes = await source.read(digest, storedBytes, gone.signal)
         if (!bytes.equals(await origin.read(digest, storedBytes))) throw new Error(`${name} has other bytes`)
         if (++came === 3 && dies(index)) gone.abort(new Error('killed'))

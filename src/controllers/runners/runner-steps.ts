@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunnerEndReason } from '../../api/vms/runner-pools.ts'
 import { failpoint } from '../../platform/failpoint.ts'
-import { eachAtOnce } from '../../platform/parallel.ts'
+import { forEachParallel } from '../../platform/parallel.ts'
 import { nameSuffix } from '../../rules/names.ts'
 import { type Ending, isRunnerFailure, type RunnerPlan } from '../../rules/runners/runner-plan.ts'
 import { detached, startScript } from '../../rules/runners/start-script.ts'
@@ -251,6 +251,6 @@ export class RunnerSteps {
 /** Runs some in parallel, waits for all, then throws the first failure. */
 async function eachTried<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const failures: unknown[] = []
-  await eachAtOnce(items, atOnce, (item) => work(item).catch((error: unknown) => void failures.push(error)))
+  await forEachParallel(items, atOnce, (item) => work(item).catch((error: unknown) => void failures.push(error)))
   if (failures.length > 0) throw failures[0]
 }

@@ -7,7 +7,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, describe, it } from 'node:test'
-import { collect, mayGo } from '../collect.ts'
+import { collect, isCollectable } from '../collect.ts'
 import { digestOf } from '../format/manifest.ts'
 import type { ContentStore } from './content.ts'
 import { NoContentError, WrongContentError } from './content.ts'
@@ -186,9 +186,9 @@ describe('a store on a full disk', () => {
 describe('the collector', () => {
   it('the collector takes what is old and not referred to', () => {
     const item = { digest: 'sha256:a', bytes: 1, modifiedMs: 1_000 }
-    assert.equal(mayGo(item, new Set(), 1_001), true)
-    assert.equal(mayGo(item, new Set(), 1_000), false)
-    assert.equal(mayGo(item, new Set(['sha256:a']), 1_001), false)
+    assert.equal(isCollectable(item, new Set(), 1_001), true)
+    assert.equal(isCollectable(item, new Set(), 1_000), false)
+    assert.equal(isCollectable(item, new Set(['sha256:a']), 1_001), false)
   })
 
   it('the collector never takes what is put or touched at the same time', async () => {

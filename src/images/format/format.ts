@@ -11,7 +11,7 @@ export const chunkBytes = 16 * 2 ** 20
 /** Extents are whole blocks. The last block of a disk is padded with zeros. */
 export const blockBytes = 64 * 1_024
 export const sectorBytes = 512
-export const largestManifestBytes = 16 * 2 ** 20
+export const maxManifestBytes = 16 * 2 ** 20
 /** Limits of a manifest with its attachments, which bound the memory that a malicious one takes. */
 export const maxChunks = 100_000
 export const maxExtents = 1_000_000

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { largestDiskBytes } from '../../rules/sizes.ts'
+import { maxDiskBytes } from '../../rules/sizes.ts'
 import type { Chunk, Manifest } from './format.ts'
 import { blockBytes, chunkBytes } from './format.ts'
 import { BadManifestError, decodeManifest, encodeManifest } from './manifest.ts'
@@ -76,7 +76,7 @@ describe('manifests', () => {
     ],
     'zeros over data': [{ layers: [{ chunks: [chunk(0, 2)], zeros: [[block, block]] }] }, /both data and zeros/],
     'too many layers': [{ layers: Array(65).fill({ chunks: [] }) }, /layers/],
-    'too many chunks': [{ layers: [{ chunks: Array.from({ length: 1_000 }, (_, at) => chunk(at, 1)) }], memory: { description: {}, state: { bytes: largestDiskBytes, chunks: Array.from({ length: 99_500 }, (_, at) => chunk(at, 1, { storedBytes: 1, digest })) } } }, /16777216|chunks/], // biome-ignore format: a row
+    'too many chunks': [{ layers: [{ chunks: Array.from({ length: 1_000 }, (_, at) => chunk(at, 1)) }], memory: { description: {}, state: { bytes: maxDiskBytes, chunks: Array.from({ length: 99_500 }, (_, at) => chunk(at, 1, { storedBytes: 1, digest })) } } }, /16777216|chunks/], // biome-ignore format: a row
     'a kernel with an extent outside': [{ boot: { kind: 'kernel', commandLine: '', kernel: { bytes: 1, chunks: [chunk(0, 2)] } } }, /outside/], // biome-ignore format: a row
     'a command line of two lines': [{ boot: { ...good.boot, commandLine: 'a\nb' } }, /commandLine/],
     'an unknown field': [{ urls: ['http://169.254.169.254'] }, /Invalid image manifest/],

@@ -1,16 +1,16 @@
 // Encodes manifests in canonical form, so that equal ones have equal digests, and checks manifests from untrusted
 // sources.
 import { hash } from 'node:crypto'
-import { largestDiskBytes } from '../../rules/sizes.ts'
+import { maxDiskBytes } from '../../rules/sizes.ts'
 import type { Attachment, Chunk, Extent, Manifest } from './format.ts'
 import {
   blockBytes,
   chunkBytes,
   hasShape,
-  largestManifestBytes,
   maxChunks,
   maxExtents,
   maxLayers,
+  maxManifestBytes,
   sectorBytes,
   shapeProblem,
 } from './format.ts'
@@ -35,12 +35,12 @@ export interface EncodedManifest {
 export function encodeManifest(manifest: Manifest): EncodedManifest {
   checkManifest(manifest)
   const bytes = Buffer.from(canonical(manifest))
-  if (bytes.length > largestManifestBytes) throw new BadManifestError(tooLong(bytes.length))
+  if (bytes.length > maxManifestBytes) throw new BadManifestError(tooLong(bytes.length))
   return { digest: digestOf(bytes), bytes }
 }
 
 export function decodeManifest(bytes: Uint8Array, digest?: string): Manifest {
-  if (bytes.length > largestManifestBytes) throw new BadManifestError(tooLong(bytes.length))
+  if (bytes.length > maxManifestBytes) throw new BadManifestError(tooLong(bytes.length))
   if (digest !== undefined && digestOf(bytes) !== digest) throw new BadManifestError(`its content is not ${digest}`)
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
   let value: unknown
@@ -60,7 +60,7 @@ export function checkManifest(value: unknown): asserts value is Manifest {
   const { virtualSizeBytes, layers } = value
   if (virtualSizeBytes === 0 || virtualSizeBytes % sectorBytes !== 0)
     throw new BadManifestError(`a disk of ${virtualSizeBytes} bytes is not a number of sectors`)
-  const isTooLarge = virtualSizeBytes > largestDiskBytes
+  const isTooLarge = virtualSizeBytes > maxDiskBytes
   if (isTooLarge) throw new BadManifestError(`a disk of ${virtualSizeBytes} bytes is larger than 64 TiB`)
   if (layers.length > maxLayers) throw new BadManifestError(`it has ${layers.length} layers, more than ${maxLayers}`)
   const counted = { chunks: 0, extents: 0 }
@@ -70,7 +70,7 @@ export function checkManifest(value: unknown): asserts value is Manifest {
     if (overlaps(chunks, zeros)) throw new BadManifestError(`layer ${index} has both data and zeros for one place`)
   }
   for (const [name, attachment] of attachmentsOf(value)) {
-    if (attachment.bytes > largestDiskBytes) throw new BadManifestError(`the ${name} is larger than 64 TiB`)
+    if (attachment.bytes > maxDiskBytes) throw new BadManifestError(`the ${name} is larger than 64 TiB`)
     checkChunks(attachment.chunks, attachment.bytes, `the ${name}`, counted)
   }
 }
@@ -93,12 +93,12 @@ export function* chunksOf(manifest: Manifest): Generator<Chunk> {
   for (const [, { chunks }] of attachmentsOf(manifest)) yield* chunks
 }
 
-interface Counted {
+interface ManifestCounts {
   chunks: number
   extents: number
 }
 
-function checkChunks(chunks: readonly Chunk[], bytes: number, where: string, counted: Counted): void {
+function checkChunks(chunks: readonly Chunk[], bytes: number, where: string, counted: ManifestCounts): void {
   counted.chunks += chunks.length
   if (counted.chunks > maxChunks) throw new BadManifestError(`it has more than ${maxChunks} chunks`)
   let end = 0
@@ -121,7 +121,7 @@ function checkExtents(
   extents: readonly Extent[],
   bytes: number,
   where: string,
-  counted: Counted,
+  counted: ManifestCounts,
   from: number,
 ): number {
   counted.extents += extents.length
@@ -149,7 +149,7 @@ function overlaps(chunks: readonly Chunk[], zeros: readonly Extent[]): boolean {
   return false
 }
 
-const tooLong = (bytes: number) => `it is ${bytes} bytes long, more than ${largestManifestBytes}`
+const tooLong = (bytes: number) => `it is ${bytes} bytes long, more than ${maxManifestBytes}`
 
 /** Sorted keys, no spaces. All numbers are integers, which have one spelling. */
 function canonical(value: unknown): string {

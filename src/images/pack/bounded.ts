@@ -5,7 +5,7 @@ import type { ContentStore } from '../content/content.ts'
 import type { Segment } from '../format/extents.ts'
 import { resolveLayers } from '../format/extents.ts'
 import type { Layer } from '../format/format.ts'
-import { blockBytes, chunkBytes, largestManifestBytes, maxExtents } from '../format/format.ts'
+import { blockBytes, chunkBytes, maxExtents, maxManifestBytes } from '../format/format.ts'
 import type { Piece } from './chunks.ts'
 import { packLayer } from './chunks.ts'
 import { diskSource } from './read-range.ts'
@@ -16,7 +16,7 @@ export interface Bounds {
   readonly extents: number
 }
 
-const defaultBounds: Bounds = { manifestBytes: (largestManifestBytes * 3) / 4, extents: (maxExtents * 3) / 4 }
+const defaultBounds: Bounds = { manifestBytes: (maxManifestBytes * 3) / 4, extents: (maxExtents * 3) / 4 }
 /** The longest encodings: two offsets on a disk of 64 TiB, and a chunk without its extents. */
 const extentBytes = 26
 const chunkEntryBytes = 290

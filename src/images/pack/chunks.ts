@@ -2,7 +2,7 @@
 // stored in parallel. Memory is bounded by a few chunks.
 import fs from 'node:fs/promises'
 import type { WorkOptions } from '../../platform/parallel.ts'
-import { defaultParallel, eachAtOnce } from '../../platform/parallel.ts'
+import { defaultParallel, forEachParallel } from '../../platform/parallel.ts'
 import { type BlockSource, fileSource } from '../content/blocks.ts'
 import type { ContentStore } from '../content/content.ts'
 import { Syncing } from '../content/syncing.ts'
@@ -62,20 +62,24 @@ export async function packLayer(
   const zeroed: Extent[] = []
   const syncing = new Syncing()
   // More than `parallel`, because some are being stored while others are packed.
-  await eachAtOnce(fill(pieces, source, zeroed, options), parallel + 2, async ({ place, used, extents, index }) => {
-    place.isTaken = true
-    const raw = place.buffer.subarray(0, used)
-    const target = await packedBuffers.take()
-    try {
-      const packed = await packInThread({ source: raw, target }).finally(() => rawBuffers.give(place.buffer))
-      const { digest, storedBytes, compression, rawDigest } = packed
-      await store.put(target.subarray(0, storedBytes), { signal, digest, syncing })
-      const known = { digest, storedBytes, rawBytes: used, compression, extents }
-      chunks[index] = compression === 'none' ? known : { ...known, rawDigest }
-    } finally {
-      packedBuffers.give(target)
-    }
-  }).finally(() => syncing.end())
+  await forEachParallel(
+    fill(pieces, source, zeroed, options),
+    parallel + 2,
+    async ({ place, used, extents, index }) => {
+      place.isTaken = true
+      const raw = place.buffer.subarray(0, used)
+      const target = await packedBuffers.take()
+      try {
+        const packed = await packInThread({ source: raw, target }).finally(() => rawBuffers.give(place.buffer))
+        const { digest, storedBytes, compression, rawDigest } = packed
+        await store.put(target.subarray(0, storedBytes), { signal, digest, syncing })
+        const known = { digest, storedBytes, rawBytes: used, compression, extents }
+        chunks[index] = compression === 'none' ? known : { ...known, rawDigest }
+      } finally {
+        packedBuffers.give(target)
+      }
+    },
+  ).finally(() => syncing.end())
   return { chunks, ...(options.isDelta && zeroed.length > 0 && { zeros: zeroed }) }
 }
 
@@ -83,13 +87,13 @@ const dataBytes = (pieces: readonly Piece[]): number =>
   pieces.reduce((sum, { length, at }) => sum + (at === undefined ? 0 : length), 0)
 
 /** The consumer returns the buffer to the pool. */
-interface Place {
+interface PooledBuffer {
   readonly buffer: Buffer
   isTaken: boolean
 }
 
-interface Filled {
-  readonly place: Place
+interface FilledBuffer {
+  readonly place: PooledBuffer
   readonly used: number
   readonly extents: Extent[]
   readonly index: number
@@ -100,19 +104,19 @@ async function* fill(
   source: BlockSource,
   zeroed: Extent[],
   { signal, onProgress, before, keepsZeros = false }: PackOptions,
-): AsyncGenerator<Filled> {
+): AsyncGenerator<FilledBuffer> {
   const of = dataBytes(pieces)
   const scratch = before && Buffer.allocUnsafe(readBytes)
   let doneBytes = 0
   let index = 0
-  const room = async (): Promise<Place> => ({ buffer: await rawBuffers.take(), isTaken: false })
-  let place = await room()
+  const takeBuffer = async (): Promise<PooledBuffer> => ({ buffer: await rawBuffers.take(), isTaken: false })
+  let place = await takeBuffer()
   let used = 0
   let part = 0
   let extents: Extent[] = []
-  const filled = (): Filled => ({ place, used, extents, index })
+  const filled = (): FilledBuffer => ({ place, used, extents, index })
   const renew = async () => {
-    place = await room()
+    place = await takeBuffer()
     used = 0
     extents = []
     index += 1

@@ -3,7 +3,7 @@
 // are retried.
 import type fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
-import { defaultParallel, eachAtOnce, type Progress, type WorkOptions } from '../../platform/parallel.ts'
+import { defaultParallel, forEachParallel, type Progress, type WorkOptions } from '../../platform/parallel.ts'
 import { retry, retryPolicies } from '../../platform/retry.ts'
 import type { ContentSource } from '../content/content.ts'
 import { writeSparse } from '../content/sparse-write.ts'
@@ -22,7 +22,7 @@ const timeoutMs = 500
 const gentleMs = 5_000
 const aheadChunks = 2
 /** Additional parallel fetches for chunks that readers wait for, because prefetches may hang. */
-const wantedPlaces = 4
+const readerSlots = 4
 
 /** Called with the failure of a chunk, and with undefined when one succeeds after that. */
 type OnTrouble = (error: Error | undefined) => void
@@ -129,7 +129,7 @@ export class DiskFill {
     const stop = (): void => this.#stir?.()
     signal?.addEventListener('abort', stop, { once: true })
     try {
-      await eachAtOnce(this.#next(parallel, signal), parallel + wantedPlaces, async (chunk) => {
+      await forEachParallel(this.#next(parallel, signal), parallel + readerSlots, async (chunk) => {
         try {
           await this.#fetch(chunk, source, signal)
         } finally {

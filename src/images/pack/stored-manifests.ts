@@ -1,9 +1,9 @@
 // Manifests in a store. They are written after the content that they name, and checked when they are read.
-import { defaultParallel, eachAtOnce } from '../../platform/parallel.ts'
+import { defaultParallel, forEachParallel } from '../../platform/parallel.ts'
 import type { ContentSource, ContentStore } from '../content/content.ts'
 import { NoContentError } from '../content/content.ts'
 import type { Manifest } from '../format/format.ts'
-import { largestManifestBytes } from '../format/format.ts'
+import { maxManifestBytes } from '../format/format.ts'
 import { chunksOf, decodeManifest, encodeManifest } from '../format/manifest.ts'
 import { boundLayers } from './bounded.ts'
 
@@ -16,7 +16,7 @@ export async function putManifest(store: ContentStore, given: Manifest, signal?:
   const { bytes } = encodeManifest(manifest)
   const digests = new Set<string>()
   for (const { digest } of chunksOf(manifest)) digests.add(digest)
-  await eachAtOnce(digests, 4 * defaultParallel, async (digest) => {
+  await forEachParallel(digests, 4 * defaultParallel, async (digest) => {
     signal?.throwIfAborted()
     if (!(await store.touch(digest))) throw new NoContentError(digest)
   })
@@ -26,7 +26,7 @@ export async function putManifest(store: ContentStore, given: Manifest, signal?:
 }
 
 export async function readManifest(source: ContentSource, digest: string, signal?: AbortSignal): Promise<Manifest> {
-  return decodeManifest(await source.read(digest, largestManifestBytes, signal), digest)
+  return decodeManifest(await source.read(digest, maxManifestBytes, signal), digest)
 }
 
 export async function hasAllContent(store: ContentStore, digest: string): Promise<boolean> {

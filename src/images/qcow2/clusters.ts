@@ -107,7 +107,7 @@ const sharedBytes = 'two parts of the disk use the same bytes of the file'
 function claimsOn(fileBytes: number, header: Qcow2Header): Claims {
   const { clusterBytes } = header
   const taken = new Uint8Array(Math.ceil(fileBytes / clusterBytes / 8))
-  const leastCompressed = leastCompressedBytes(header)
+  const minCompressed = minCompressedBytes(header)
   let freeBytes = fileBytes
   const take = (bytes: number): void => {
     freeBytes -= bytes
@@ -126,7 +126,7 @@ function claimsOn(fileBytes: number, header: Qcow2Header): Claims {
       return offset
     },
     // The last sector may belong to the next cluster as well.
-    compressed: (storedBytes) => take(Math.max(storedBytes - 511, leastCompressed)),
+    compressed: (storedBytes) => take(Math.max(storedBytes - 511, minCompressed)),
   }
 }
 
@@ -134,7 +134,7 @@ function claimsOn(fileBytes: number, header: Qcow2Header): Claims {
  * Deflate expands a byte to at most 1,032. zstd expands a block of at least 4 bytes to 128 KiB, after 6 bytes of
  * header.
  */
-const leastCompressedBytes = ({ clusterBytes, compression }: Qcow2Header): number =>
+const minCompressedBytes = ({ clusterBytes, compression }: Qcow2Header): number =>
   compression === 'zlib' ? Math.floor(clusterBytes / 1_032) : 6 + 4 * Math.ceil(clusterBytes / 131_072)
 
 function entryAt(table: Buffer, index: number): Entry {

@@ -1,7 +1,7 @@
 // Recognises the format of a disk, and checks the header of a qcow2 file. svc3 does this itself, because QEMU's tools
 // follow names that a file contains.
 import type fs from 'node:fs/promises'
-import { largestDiskBytes } from '../../rules/sizes.ts'
+import { maxDiskBytes } from '../../rules/sizes.ts'
 
 export type DiskFormat = 'raw' | 'qcow2' | 'gzip' | 'zstd' | 'xz'
 
@@ -41,7 +41,7 @@ const refusedExtensions = new Map([
   [0x44415441, 'its data is in another file: convert it to one file with qemu-img'],
 ])
 /** QEMU's limit. */
-const largestL1Bytes = 32 * 2 ** 20
+const maxL1Bytes = 32 * 2 ** 20
 const headBytes = 65_536
 const smallestHeader = 72
 
@@ -66,7 +66,7 @@ function parseQcow2Header(head: Buffer, fileBytes: number): Qcow2Header {
   if (clusterBits < 12 || clusterBits > 21) refuse(`its clusters of 2^${clusterBits} bytes are not 4 KiB to 2 MiB`)
   const clusterBytes = 2 ** clusterBits
   const virtualSizeBytes = large(head, 24)
-  if (virtualSizeBytes > largestDiskBytes) refuse(`it declares a disk of ${virtualSizeBytes} bytes, more than 64 TiB`)
+  if (virtualSizeBytes > maxDiskBytes) refuse(`it declares a disk of ${virtualSizeBytes} bytes, more than 64 TiB`)
   if (virtualSizeBytes === 0 || virtualSizeBytes % 512 !== 0) refuse('its size is not a multiple of the sector size')
   if (head.readUInt32BE(32) !== 0) refuse('it is encrypted: decrypt it first')
   if (head.readUInt32BE(60) !== 0)
@@ -88,7 +88,7 @@ function parseQcow2Header(head: Buffer, fileBytes: number): Qcow2Header {
   const l1Entries = head.readUInt32BE(36)
   const l1Offset = large(head, 40)
   const neededEntries = Math.ceil(virtualSizeBytes / clusterBytes / (clusterBytes / 8))
-  if (l1Entries < neededEntries || l1Entries * 8 > largestL1Bytes) refuse('its L1 table does not match its size')
+  if (l1Entries < neededEntries || l1Entries * 8 > maxL1Bytes) refuse('its L1 table does not match its size')
   if (l1Offset % clusterBytes !== 0 || l1Offset === 0 || l1Offset + l1Entries * 8 > fileBytes)
     refuse('its L1 table lies outside the file')
 

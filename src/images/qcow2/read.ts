@@ -3,7 +3,7 @@ import fs from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { constants, inflateRaw, zstdDecompress } from 'node:zlib'
 import type { WorkOptions } from '../../platform/parallel.ts'
-import { defaultParallel, eachAtOnce } from '../../platform/parallel.ts'
+import { defaultParallel, forEachParallel } from '../../platform/parallel.ts'
 import { fileSource } from '../content/blocks.ts'
 import { writeSparse } from '../content/sparse-write.ts'
 import { writeWhole } from '../content/temporary-files.ts'
@@ -42,7 +42,7 @@ export async function qcow2ToRaw(
       written += await writeSparse(raw, inside, place)
       if (written > maxDataBytes) throw new BadDiskError(`it holds more than the ${maxDataBytes} bytes allowed here`)
     }
-    await eachAtOnce(clustersOf(file, header, signal), 2 * parallel, async (cluster) => {
+    await forEachParallel(clustersOf(file, header, signal), 2 * parallel, async (cluster) => {
       signal?.throwIfAborted()
       if (cluster.kind === 'compressed') await write(await unpack(cluster, header, blocks), cluster.offset)
       for (let done = 0; cluster.kind === 'data' && done < cluster.length; done += pieceBytes) {

@@ -8,7 +8,7 @@ export const titleKey = key('title')
 
 export type Annotations = Readonly<Record<string, string>>
 
-interface Place {
+interface RegistryReference {
   readonly registry: string
   readonly repository: string
   readonly tag: string | undefined
@@ -16,11 +16,11 @@ interface Place {
 }
 
 interface Pushed {
-  readonly to: Place
+  readonly to: RegistryReference
   /** RFC 3339. */
   readonly createdAt?: string | undefined
   /** What the disk was made from, if that is in a registry, and the URL of that registry. */
-  readonly from?: (Place & { readonly server: string }) | undefined
+  readonly from?: (RegistryReference & { readonly server: string }) | undefined
 }
 
 export function annotationsOf({ to, createdAt, from }: Pushed): Annotations {

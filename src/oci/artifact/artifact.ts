@@ -2,7 +2,7 @@
 // digest. The others are its chunks, each once, so that images share blobs. The config is a plain OCI one, which some
 // tools require.
 import type { Chunk, Manifest } from '../../images/format/format.ts'
-import { formatVersion, mediaType as imageManifestType, largestManifestBytes } from '../../images/format/format.ts'
+import { formatVersion, mediaType as imageManifestType, maxManifestBytes } from '../../images/format/format.ts'
 import {
   chunksOf,
   decodeManifest,
@@ -15,7 +15,7 @@ import { RegistryError } from './errors.ts'
 import type { Descriptor, RawManifest } from './oci-manifest.ts'
 import {
   bad,
-  largestOciManifestBytes,
+  maxOciManifestBytes,
   type OciManifest,
   ociConfigType,
   ociManifestType,
@@ -52,9 +52,9 @@ export function encodeArtifact(image: Manifest, annotations: Annotations = {}): 
     JSON.stringify({ architecture: image.architecture, os: 'unknown', rootfs: { type: 'layers', diff_ids: [] } }),
   )
   let bytes: Buffer | undefined
-  for (const told of lessAndLess) {
+  for (const told of annotationLevels) {
     const described = describe(image, encoded, config, annotations, told)
-    if (described.length > largestOciManifestBytes) continue
+    if (described.length > maxOciManifestBytes) continue
     bytes = described
     break
   }
@@ -70,12 +70,12 @@ export function encodeArtifact(image: Manifest, annotations: Annotations = {}): 
 }
 
 /** Annotations of a layer. The manifest has the same information, so images with many layers omit them. */
-interface Told {
+interface LayerAnnotations {
   readonly isTitled: boolean
   readonly isDetailed: boolean
 }
 
-const lessAndLess: readonly Told[] = [
+const annotationLevels: readonly LayerAnnotations[] = [
   { isTitled: true, isDetailed: true },
   { isTitled: true, isDetailed: false },
   { isTitled: false, isDetailed: false },
@@ -86,7 +86,7 @@ function describe(
   encoded: EncodedManifest,
   config: Buffer,
   annotations: Annotations,
-  told: Told,
+  told: LayerAnnotations,
 ): Buffer {
   const manifest = {
     schemaVersion: 2,
@@ -116,7 +116,7 @@ function describe(
 
 const endings = { none: 'raw', zstd: 'zst' } as const satisfies Readonly<Record<Chunk['compression'], string>>
 
-function chunkLayers(image: Manifest, { isTitled, isDetailed }: Told): Descriptor[] {
+function chunkLayers(image: Manifest, { isTitled, isDetailed }: LayerAnnotations): Descriptor[] {
   const layers = new Map<string, Descriptor>()
   for (const { digest, storedBytes, rawBytes, compression, rawDigest } of chunksOf(image)) {
     const unpacked = compression === 'none' ? digest : rawDigest
@@ -137,7 +137,7 @@ export function manifestLayer(oci: OciManifest): Descriptor {
   const version = oci.annotations[annotation.formatVersion] ?? String(formatVersion)
   if (!first || first.mediaType !== imageManifestType) throw bad('it is not a VM image')
   if (version !== String(formatVersion)) throw bad(`it has the format ${version.slice(0, 20)}, made by another svc3`)
-  if (first.size > largestManifestBytes) throw bad(`its manifest has ${first.size} bytes`)
+  if (first.size > maxManifestBytes) throw bad(`its manifest has ${first.size} bytes`)
   return first
 }
 

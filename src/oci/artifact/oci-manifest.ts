@@ -23,10 +23,10 @@ export const dockerListType = 'application/vnd.docker.distribution.manifest.list
 export const ociConfigType = 'application/vnd.oci.image.config.v1+json'
 
 /** A limit of common registries. */
-export const largestOciManifestBytes = 4 * 2 ** 20
+export const maxOciManifestBytes = 4 * 2 ** 20
 const maxOciLayers = 32_768
 /** Layers of other formats have up to half a gibibyte. */
-const largestBlobBytes = 64 * 2 ** 30
+const maxBlobBytes = 64 * 2 ** 30
 const mediaTypeForm = /^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}\/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}$/
 
 export interface OciManifest {
@@ -81,8 +81,8 @@ export function parseIndex({ bytes }: Pick<RawManifest, 'bytes'>): readonly Plat
 }
 
 function parseObject(bytes: Buffer): Record<string, unknown> {
-  if (bytes.length > largestOciManifestBytes)
-    throw bad(`it is ${bytes.length} bytes long, more than ${largestOciManifestBytes}`)
+  if (bytes.length > maxOciManifestBytes)
+    throw bad(`it is ${bytes.length} bytes long, more than ${maxOciManifestBytes}`)
   try {
     const value: unknown = JSON.parse(bytes.toString('utf8'))
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
@@ -97,7 +97,7 @@ function descriptorOf(value: unknown, where: string): Descriptor {
   const { mediaType, digest, size, urls, annotations } = value as Record<string, unknown>
   if (typeof mediaType !== 'string' || !mediaTypeForm.test(mediaType)) throw bad(`${where} has no media type`)
   if (typeof digest !== 'string' || !digestPattern.test(digest)) throw bad(`${where} has no sha256 digest`)
-  if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0 || size > largestBlobBytes)
+  if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0 || size > maxBlobBytes)
     throw bad(`${where} has the size ${shown(size)}`)
   // Such blobs would be fetched from any address that the manifest names.
   if (urls !== undefined && !(Array.isArray(urls) && urls.length === 0))

@@ -4,7 +4,7 @@ export type Challenge =
   | { readonly scheme: 'basic' }
   | { readonly scheme: 'bearer'; readonly realm: string; readonly service: string | undefined }
 
-const longestHeader = 8_192
+const maxHeaderLength = 8_192
 const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 const quoted = '"(?:[^"\\\\]|\\\\.)*"'
 const parameter = new RegExp(`\\s*(${token})\\s*=\\s*(${quoted}|${token})\\s*`, 'y')
@@ -12,7 +12,7 @@ const schemeName = new RegExp(`\\s*(${token})(?=\\s|,|$)`, 'y')
 
 /** The supported challenges, in their order. One header may have several. */
 export function parseChallenges(header: string): Challenge[] {
-  if (header.length > longestHeader) return []
+  if (header.length > maxHeaderLength) return []
   const found: Challenge[] = []
   let at = 0
   while (at < header.length) {

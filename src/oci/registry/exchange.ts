@@ -53,37 +53,37 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
     hints: { ...hintsFor(origin), ...options.hints },
   }
   const authorization: Authorization = createAuthorization(options.credentials, sending, redactor)
-  let isMet = false
+  let isConnected = false
   let isWaiting = false
-  let challenged: Promise<void> | undefined
+  let connection: Promise<void> | undefined
   const isOurs = ({ url }: HttpResponse): boolean => url.origin === origin.origin
 
   /** Learns how to authenticate, so that no body is sent without credentials. */
-  async function meet(): Promise<void> {
+  async function connect(): Promise<void> {
     const url = new URL('/v2/', origin)
     const answer = await send({ method: 'GET', url }, sending)
     discard(answer)
     if (answer.status === 401 && isOurs(answer)) authorization.learn(answer, undefined)
     else if (answer.status === 404) throw notRegistry(url)
     else if (isTransientStatus(answer.status)) throw await registryError(answer, 'Connecting', redactor)
-    isMet = true
+    isConnected = true
   }
 
-  async function met(signal: AbortSignal | undefined): Promise<void> {
-    if (!challenged) {
-      const meeting = meet()
-      challenged = meeting
+  async function connected(signal: AbortSignal | undefined): Promise<void> {
+    if (!connection) {
+      const connecting = connect()
+      connection = connecting
       // The next request tries again.
-      meeting.catch(() => {
-        if (challenged === meeting) challenged = undefined
+      connecting.catch(() => {
+        if (connection === connecting) connection = undefined
       })
     }
-    await orAborted(challenged, signal)
+    await orAborted(connection, signal)
   }
 
   /** An unknown host is transient if its name was resolved before. */
-  const forNow = (error: unknown): unknown =>
-    isMet && isUnknownHost(error) ? new RegistryError('unavailable', error.problem, { cause: error }) : error
+  const asTransient = (error: unknown): unknown =>
+    isConnected && isUnknownHost(error) ? new RegistryError('unavailable', error.problem, { cause: error }) : error
 
   return {
     origin,
@@ -99,11 +99,11 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
     }),
     idleMs,
     async ask(ask, scopes) {
-      await met(ask.signal)
+      await connected(ask.signal)
       for (let tries = 1; ; tries += 1) {
         const header = await authorization.header(scopes, ask.signal)
         const answer = await send({ ...ask, authorization: header }, sending).catch((error: unknown) => {
-          throw forNow(error)
+          throw asTransient(error)
         })
         if (isWaiting && answer.status < 500) {
           isWaiting = false

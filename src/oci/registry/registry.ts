@@ -9,7 +9,7 @@ import {
   type Descriptor,
   dockerListType,
   dockerManifestType,
-  largestOciManifestBytes,
+  maxOciManifestBytes,
   ociIndexType,
   ociManifestType,
   parseOciManifest,
@@ -84,7 +84,7 @@ function openRepository(exchange: RegistryExchange, repository: string, options:
     retry(work, exchange.retryOptions(signal))
 
   /** Undefined if the blob does not exist. The length may be unknown. */
-  async function look(digest: string, signal: AbortSignal | undefined) {
+  async function lookUp(digest: string, signal: AbortSignal | undefined) {
     const answer = await exchange.ask({ method: 'HEAD', url: at(`blobs/${digest}`), signal }, push)
     discard(answer)
     if (answer.status === 404) return undefined
@@ -94,7 +94,7 @@ function openRepository(exchange: RegistryExchange, repository: string, options:
   }
 
   const hasNow = async (blob: Descriptor, signal?: AbortSignal) => {
-    const found = await look(blob.digest, signal)
+    const found = await lookUp(blob.digest, signal)
     if (found?.length !== undefined && found.length !== blob.size)
       throw new RegistryError('invalid', `${name} has ${blob.digest} with ${found.length} bytes, not ${blob.size}`)
     return found !== undefined
@@ -108,7 +108,7 @@ function openRepository(exchange: RegistryExchange, repository: string, options:
         const url = manifestAt(reference)
         const answer = await exchange.ask({ method: 'GET', url, headers: { accept: acceptedManifests }, signal }, pull)
         if (answer.status !== 200) throw await exchange.refuse(answer, `Looking for ${name} ${reference}`)
-        const bytes = await readBounded(answer, largestOciManifestBytes)
+        const bytes = await readBounded(answer, maxOciManifestBytes)
         return checked(
           { digest: digestOf(bytes), mediaType: mediaTypeOf(answer.headers['content-type'], bytes), bytes },
           reference,
@@ -122,7 +122,7 @@ function openRepository(exchange: RegistryExchange, repository: string, options:
     plan: async (manifest) => blobsOf(parseOciManifest(manifest)),
     has: (blob, signal) => patiently(signal, () => hasNow(blob, signal)),
     async size(digest, signal) {
-      const found = await patiently(signal, () => look(digest, signal))
+      const found = await patiently(signal, () => lookUp(digest, signal))
       if (!found) return undefined
       if (found.length !== undefined && Number.isSafeInteger(found.length)) return found.length
       throw new RegistryError('invalid', `${name} does not report the size of ${digest}`)
@@ -165,7 +165,7 @@ function openRepository(exchange: RegistryExchange, repository: string, options:
           push,
         )
         if (answer.status !== 201 && answer.status !== 200)
-          throw unlessPassing(await exchange.refuse(answer, `finishing ${name} ${reference}`))
+          throw orTransient(await exchange.refuse(answer, `finishing ${name} ${reference}`))
         discard(answer)
         const named = answer.headers['docker-content-digest']
         if (named !== undefined && named !== digest)
@@ -179,7 +179,7 @@ function openRepository(exchange: RegistryExchange, repository: string, options:
  * A registry may report a wrong digest while another push writes the same blob. This passes, because the digest was
  * computed here.
  */
-function unlessPassing(refused: RegistryError): RegistryError {
+function orTransient(refused: RegistryError): RegistryError {
   const { status, problem } = refused
   if (status !== 400 || !problem.includes('DIGEST_INVALID')) return refused
   return new RegistryError('unavailable', problem, { status })

@@ -17,7 +17,7 @@ interface TagsOptions {
 export const maxTags = 10_000
 const maxPages = 200
 const wantedOnPage = 1_000
-const largestPageBytes = 2 ** 21
+const maxPageBytes = 2 ** 21
 const tagForm = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/
 
 export async function listTags({ exchange, repository, signal }: TagsOptions): Promise<readonly string[]> {
@@ -34,7 +34,7 @@ export async function listTags({ exchange, repository, signal }: TagsOptions): P
     const page = await retry(async () => {
       const answer = await exchange.ask({ method: 'GET', url, signal }, [`repository:${repository}:pull`])
       if (answer.status !== 200) throw await exchange.refuse(answer, `Reading ${name}`)
-      return { tags: tagsIn(await readBounded(answer, largestPageBytes), name), next: nextOf(answer, url) }
+      return { tags: tagsIn(await readBounded(answer, maxPageBytes), name), next: nextOf(answer, url) }
     }, exchange.retryOptions(signal))
     for (const tag of page.tags) tags.add(tag)
     next = page.next

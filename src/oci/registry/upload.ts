@@ -31,7 +31,7 @@ interface Session {
   readonly minPieceBytes: number
 }
 
-const leastPieceBytes = 2 ** 18
+const minPieceBytes = 2 ** 18
 const octets = { 'content-type': 'application/octet-stream' } as const
 
 /** Returns false if the registry had the blob, so that nothing was sent. */
@@ -45,15 +45,15 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
   let wrongArrivals = 0
   /** Only bytes beyond this count as progress. Otherwise a registry that forgets uploads would be retried forever. */
   let furthestBytes = 0
-  const cameTo = (bytes: number): void => {
+  const reached = (bytes: number): void => {
     if (bytes > furthestBytes) backoff.progressed()
     furthestBytes = Math.max(furthestBytes, bytes)
   }
   for (;;) {
     try {
       if (isUncertain) {
-        session = session && (await whereItIs(session, blob, options))
-        cameTo(session?.offset ?? 0)
+        session = session && (await findSession(session, blob, options))
+        reached(session?.offset ?? 0)
         onPosition?.(session?.offset ?? 0)
         // The upload may have succeeded, with its response lost.
         if (!session && (await isThere())) return true
@@ -64,7 +64,7 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
       while (blob.size - session.offset > Math.max(pieceBytes, session.minPieceBytes)) {
         const end: number = session.offset + Math.max(pieceBytes, session.minPieceBytes)
         session = await sendPiece(session, end, blob, content, options)
-        cameTo(end)
+        reached(end)
       }
       await sendLast(session, blob, content, options)
       // Only after success. If no size works, later blobs begin with the full size again.
@@ -85,7 +85,7 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
 function smallerPieces(error: unknown, bytes: number): number | undefined {
   if (!(error instanceof RegistryError) || error.fault !== 'tooLarge') return undefined
   const half = Math.ceil(bytes / 2)
-  return half >= leastPieceBytes ? half : undefined
+  return half >= minPieceBytes ? half : undefined
 }
 
 const scopesOf = ({ repository }: UploadOptions): string[] => [`repository:${repository}:pull,push`]
@@ -205,7 +205,7 @@ const damaged = ({ digest }: Descriptor, cause: unknown): RegistryError =>
   })
 
 /** Undefined if the upload must start over. */
-async function whereItIs(session: Session, blob: Descriptor, options: UploadOptions): Promise<Session | undefined> {
+async function findSession(session: Session, blob: Descriptor, options: UploadOptions): Promise<Session | undefined> {
   const { exchange, signal } = options
   const answer = await exchange.ask({ method: 'GET', url: session.location, signal }, scopesOf(options))
   if (isTransientStatus(answer.status)) throw await failure(answer, options)

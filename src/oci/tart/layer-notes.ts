@@ -8,7 +8,7 @@ import { ifAbsent } from '../../images/content/temporary-files.ts'
 import { type Chunk, formatVersion, type Manifest } from '../../images/format/format.ts'
 import { checkManifest } from '../../images/format/manifest.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
-import { defaultParallel, eachAtOnce } from '../../platform/parallel.ts'
+import { defaultParallel, forEachParallel } from '../../platform/parallel.ts'
 
 /** A layer at an offset of the disk, which its chunks depend on. */
 interface NotedLayer {
@@ -41,7 +41,7 @@ export async function openLayerNotes(store: ContentStore): Promise<LayerNotes> {
       const chunks = chunksIn(await readFileIfPresent(file), layer)
       if (!chunks) return undefined
       let isWhole = true
-      await eachAtOnce(chunks, 4 * defaultParallel, async ({ digest, storedBytes }) => {
+      await forEachParallel(chunks, 4 * defaultParallel, async ({ digest, storedBytes }) => {
         isWhole &&= (await store.touch(digest)) && (await store.size(digest)) === storedBytes
       })
       if (!isWhole) return undefined

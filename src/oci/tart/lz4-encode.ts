@@ -6,7 +6,7 @@ const rawBlockBytes = 65_536
 const sliceBytes = 2 ** 20
 const hashBits = 13
 /** Matches have at least four bytes. None begins in the last twelve bytes, and the last five are literals. */
-const leastMatch = 4
+const minMatch = 4
 const lastMatchStart = 12
 const lastLiterals = 5
 /** After this many misses the search takes larger steps, to pass over incompressible data quickly. */
@@ -78,7 +78,7 @@ function encodeBlock(raw: Uint8Array, out: Uint8Array, table: Uint16Array): numb
       continue
     }
     misses = 0
-    let length = leastMatch
+    let length = minMatch
     while (at + length < end - lastLiterals && raw[found + length] === raw[at + length]) length += 1
     to = put(raw, anchor, at, out, to, limit, at - found, length)
     if (to === 0) return 0
@@ -106,7 +106,7 @@ function put(
   length: number,
 ): number {
   const literals = literalEnd - from
-  const matched = distance === 0 ? 0 : length - leastMatch
+  const matched = distance === 0 ? 0 : length - minMatch
   const most = start + 1 + literals + Math.ceil((literals + 1) / 255) + 2 + Math.ceil((matched + 1) / 255)
   if (most > limit) return 0
   let to = start

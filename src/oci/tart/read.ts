@@ -8,8 +8,8 @@ import { wholeBlocks } from '../../images/format/manifest.ts'
 import { packBytes } from '../../images/pack/attachments.ts'
 import { packLayer } from '../../images/pack/chunks.ts'
 import { failpoint } from '../../platform/failpoint.ts'
-import { eachAtOnce } from '../../platform/parallel.ts'
-import { largestDiskBytes } from '../../rules/sizes.ts'
+import { forEachParallel } from '../../platform/parallel.ts'
+import { maxDiskBytes } from '../../rules/sizes.ts'
 import type { ImageLimits } from '../artifact/image-target.ts'
 import type { Descriptor, RawManifest } from '../artifact/oci-manifest.ts'
 import { bad, type OciManifest, parseOciManifest } from '../artifact/oci-manifest.ts'
@@ -30,9 +30,9 @@ export const tartAnnotation = {
 } as const
 
 /** tart's layers have half a gibibyte. */
-const largestLayerBytes = 2 ** 30
-export const largestConfigBytes = 2 ** 20
-export const largestNvramBytes = 2 ** 26
+const maxLayerBytes = 2 ** 30
+export const maxConfigBytes = 2 ** 20
+export const maxNvramBytes = 2 ** 26
 
 interface TartOptions {
   readonly signal?: AbortSignal | undefined
@@ -61,7 +61,14 @@ export async function packTart(
   options: TartOptions = {},
 ): Promise<Manifest> {
   const { signal, concurrency = 2, onProgress, limits = {} } = options
-  const { parts, virtualSizeBytes, config, architecture, os, storedBytes: of } = await look(source, raw, limits, signal)
+  const {
+    parts,
+    virtualSizeBytes,
+    config,
+    architecture,
+    os,
+    storedBytes: of,
+  } = await inspect(source, raw, limits, signal)
   const nvram = parts.nvram && (await packBytes(await source.read(parts.nvram, signal), store, { signal }))
   const machine = { config: await packBytes(config, store, { signal }), ...(nvram && { nvram }) }
   let bytes = 0
@@ -81,7 +88,7 @@ export async function packTart(
     else lacking.push([index, layer])
     chunks[index] = known ?? []
   }
-  await eachAtOnce(lacking, concurrency, async ([index, layer]) => {
+  await forEachParallel(lacking, concurrency, async ([index, layer]) => {
     try {
       chunks[index] = await packDiskLayer(layer, source, store, count, stopping)
       await notes.keep({ ...layer, digest: layer.blob.digest }, chunks[index])
@@ -108,11 +115,11 @@ export async function inspectTart(
   raw: RawManifest,
   { signal, limits = {} }: Pick<TartOptions, 'signal' | 'limits'> = {},
 ): Promise<Pick<Manifest, 'architecture' | 'virtualSizeBytes'> & { os: Manifest['os']; storedBytes: number }> {
-  const { architecture, os, virtualSizeBytes, storedBytes } = await look(source, raw, limits, signal)
+  const { architecture, os, virtualSizeBytes, storedBytes } = await inspect(source, raw, limits, signal)
   return { architecture, os, virtualSizeBytes, storedBytes }
 }
 
-async function look(source: ArtifactSource, raw: RawManifest, limits: ImageLimits, signal: AbortSignal | undefined) {
+async function inspect(source: ArtifactSource, raw: RawManifest, limits: ImageLimits, signal: AbortSignal | undefined) {
   const oci = parseOciManifest(raw)
   const parts = partsOf(oci)
   const virtualSizeBytes = diskSizeOf(parts.disk, oci)
@@ -130,12 +137,12 @@ function partsOf({ layers }: OciManifest): { config: Descriptor; nvram: Descript
   const [config, ...configs] = ofType(tartTypes.config)
   const [nvram, ...nvrams] = ofType(tartTypes.nvram)
   if (!config || configs.length > 0 || nvrams.length > 0) throw bad('it must have one config and at most one NVRAM')
-  if (config.size > largestConfigBytes) throw bad(`its config has ${config.size} bytes`)
-  if (nvram && nvram.size > largestNvramBytes) throw bad(`its NVRAM has ${nvram.size} bytes`)
+  if (config.size > maxConfigBytes) throw bad(`its config has ${config.size} bytes`)
+  if (nvram && nvram.size > maxNvramBytes) throw bad(`its NVRAM has ${nvram.size} bytes`)
   let offset = 0
   const disk = ofType(tartTypes.disk).map((blob) => {
     const rawBytes = numberOf(blob.annotations?.[tartAnnotation.size])
-    if (rawBytes === undefined || rawBytes === 0 || rawBytes > largestLayerBytes)
+    if (rawBytes === undefined || rawBytes === 0 || rawBytes > maxLayerBytes)
       throw bad(`the layer ${blob.digest} has an invalid size`)
     if (offset % blockBytes !== 0) throw bad(`a layer before ${blob.digest} is not of whole blocks`)
     offset += rawBytes
@@ -151,7 +158,7 @@ function diskSizeOf(disk: readonly DiskLayer[], { annotations }: OciManifest): n
   if (declared !== undefined && numberOf(declared) !== bytes)
     throw bad(`its disk is declared as ${declared.slice(0, 20)} bytes, and its layers are ${bytes}`)
   if (bytes % sectorBytes !== 0) throw bad(`a disk of ${bytes} bytes is not a number of sectors`)
-  if (bytes > largestDiskBytes) throw bad(`its disk of ${bytes} bytes is too large here`)
+  if (bytes > maxDiskBytes) throw bad(`its disk of ${bytes} bytes is too large here`)
   return bytes
 }
 

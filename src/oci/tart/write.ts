@@ -13,7 +13,7 @@ import type { Descriptor, RawManifest } from '../artifact/oci-manifest.ts'
 import { ociConfigType, ociManifestType, rawManifest } from '../artifact/oci-manifest.ts'
 import type { ArtifactSource } from '../artifact/target.ts'
 import { encodeAppleLz4 } from './lz4-encode.ts'
-import { largestConfigBytes, largestNvramBytes, tartAnnotation, tartTypes } from './read.ts'
+import { maxConfigBytes, maxNvramBytes, tartAnnotation, tartTypes } from './read.ts'
 
 interface TartWriting {
   readonly signal?: AbortSignal | undefined
@@ -64,8 +64,8 @@ async function encodeTart(
     own.set(digest, bytes)
     return { mediaType, digest, size: bytes.length, ...(title !== undefined && { annotations: { [titleKey]: title } }) }
   }
-  const config = await bytesOf(machine.config, store, largestConfigBytes, options.signal)
-  const nvram = await bytesOf(machine.nvram, store, largestNvramBytes, options.signal)
+  const config = await bytesOf(machine.config, store, maxConfigBytes, options.signal)
+  const nvram = await bytesOf(machine.nvram, store, maxNvramBytes, options.signal)
   const platform = { architecture: image.architecture, os: osOf(config) }
   const manifest = {
     schemaVersion: 2,

@@ -3,7 +3,7 @@
 import { findServerBlobs, getServerBlob } from '../../api/nodes/servers.ts'
 import { ContentAwayError, type ContentStore, NoContentError } from '../../images/content/content.ts'
 import type { Log } from '../../platform/log.ts'
-import { eachAtOnce } from '../../platform/parallel.ts'
+import { forEachParallel } from '../../platform/parallel.ts'
 import type { KnownServerRecord, ServerRecord } from '../../store/records/server-records.ts'
 import type { ServerCalls } from './server-calls.ts'
 import { hostOf } from './servers.ts'
@@ -121,7 +121,7 @@ export function shareContent({ own, others, away, calls, log }: SharedContentOpt
       return (await own.size(digest)) ?? ((await bring(digest)) ? own.size(digest) : undefined)
     },
     requireAll: (digests) =>
-      eachAtOnce(digests, parallelLookups, async (digest) => {
+      forEachParallel(digests, parallelLookups, async (digest) => {
         if ((await own.size(digest)) === undefined && !(await find(digest))) throw new NoContentError(digest)
       }),
     async *open(digest, part) {

@@ -15,7 +15,7 @@ import { packDisk } from '../../images/pack/chunks.ts'
 import { asQcow2, nextData, type Readable, readRange } from '../../images/pack/read-range.ts'
 import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
 import { BadDiskError } from '../../images/qcow2/header.ts'
-import { eachAtOnce, type Progress } from '../../platform/parallel.ts'
+import { forEachParallel, type Progress } from '../../platform/parallel.ts'
 import { bootWarning } from '../../rules/boot-warning.ts'
 import type { ImageRecord } from '../../store/records/fleet-records.ts'
 
@@ -134,9 +134,13 @@ export function openImageContents(store: ContentStore): ImageContents {
       if (!(await touched(digest))) return false
       const manifest = await readManifest(store, digest)
       let isWhole = true
-      await eachAtOnce(new Set([...chunksOf(manifest)].map((chunk) => chunk.digest)), touchesAtOnce, async (chunk) => {
-        isWhole &&= await touched(chunk)
-      })
+      await forEachParallel(
+        new Set([...chunksOf(manifest)].map((chunk) => chunk.digest)),
+        touchesAtOnce,
+        async (chunk) => {
+          isWhole &&= await touched(chunk)
+        },
+      )
       if (isWhole) await store.hold(digest, manifest)
       return isWhole
     },

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import { createSlices } from '../../platform/event-loop.ts'
 import type { Log } from '../../platform/log.ts'
-import { eachAtOnce } from '../../platform/parallel.ts'
+import { forEachParallel } from '../../platform/parallel.ts'
 import { caughtUp } from '../../store/records/caught-up.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { PresenceRecord, ServerRecord } from '../../store/records/server-records.ts'
@@ -143,7 +143,7 @@ export class SharedPresence implements PresenceTracker {
       if (isOver(entry) && found.push(entry) >= max) break
       await nextSlice()
     }
-    await eachAtOnce(found, parallelRemovals, async (entry) => {
+    await forEachParallel(found, parallelRemovals, async (entry) => {
       // The node may have reconnected since.
       if (isOver(entry)) await this.#remove(entry)
     })

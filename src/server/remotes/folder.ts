@@ -5,7 +5,7 @@ import { architectures } from '../../api/architecture.ts'
 import { recordName } from '../../api/errors.ts'
 import { readAll } from '../../platform/http.ts'
 import { isImageName } from '../../rules/image-names.ts'
-import { largestDiskBytes } from '../../rules/sizes.ts'
+import { maxDiskBytes } from '../../rules/sizes.ts'
 import { downloadTo } from './download.ts'
 import { getFrom, inTime, type RemoteAddress, RemoteError, remoteError } from './http.ts'
 import type { ListedItem, RemoteSource } from './source.ts'
@@ -17,7 +17,7 @@ const Index = t.Object({
       kind: t.Enum(['image', 'iso']),
       name: t.String({ maxLength: 63 }),
       type: t.Enum(architectures),
-      size: t.Integer({ minimum: 1, maximum: largestDiskBytes }),
+      size: t.Integer({ minimum: 1, maximum: maxDiskBytes }),
       sha256: t.String({ pattern: '^[0-9a-f]{64}$' }),
       file: t.String({ minLength: 1, maxLength: 1_024 }),
       description: t.Optional(t.String({ maxLength: 1_024 })),

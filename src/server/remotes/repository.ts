@@ -4,7 +4,7 @@ import { inspectImage } from '../../oci/inspect.ts'
 import type { RegistryOptions } from '../../oci/registry/exchange.ts'
 import { openRegistry, type Registry } from '../../oci/registry/registry.ts'
 import { waitingLine } from '../../oci/registry/waiting.ts'
-import { eachAtOnce } from '../../platform/parallel.ts'
+import { forEachParallel } from '../../platform/parallel.ts'
 import { retryPolicies } from '../../platform/retry.ts'
 import { isImageName } from '../../rules/image-names.ts'
 import { inTime, type RemoteAddress, RemoteError } from './http.ts'
@@ -51,7 +51,7 @@ export function openRepository({ name: remote, url, allowInsecure, authorities }
       const list = async (limited: AbortSignal): Promise<readonly ListedItem[]> => {
         const source = registry.repository(repository)
         const tags = (await source.tags(limited)).filter(isImageName).slice(0, maxTags)
-        await eachAtOnce(tags, parallelLookups, async (tag) => {
+        await forEachParallel(tags, parallelLookups, async (tag) => {
           const found = await inspectImage(source, tag, { architecture: 'arm64', signal: limited }).catch(ifNone)
           if (!found) return
           const { raw, architecture: type, storedBytes: bytes } = found

@@ -11,7 +11,7 @@ import {
   roomOn,
   temporaryName,
 } from '../../images/content/temporary-files.ts'
-import { largestDiskBytes, sizeText } from '../../rules/sizes.ts'
+import { maxDiskBytes, sizeText } from '../../rules/sizes.ts'
 import { fieldTooLong, refusalOfForm, twice } from './multipart.ts'
 import type { Incoming } from './partial-uploads.ts'
 import { isExpecting } from './request-timeout.ts'
@@ -160,7 +160,7 @@ async function receiveForm(
   partName: string,
   { file, fields, check }: FormTarget,
 ): Promise<{ bytes: number; fileName: string | undefined }> {
-  const limits = { fileSize: largestDiskBytes, fieldSize: fieldBytes, parts: 20, headerPairs: 20 }
+  const limits = { fileSize: maxDiskBytes, fieldSize: fieldBytes, parts: 20, headerPairs: 20 }
   let received: { bytes: number; fileName: string | undefined } | undefined
   const inForm = new Set<string>()
   for await (const part of request.parts({ limits })) {
@@ -194,7 +194,7 @@ async function writeTo(file: string, source: AsyncIterable<Buffer>): Promise<num
 /** Refuses a file that does not fit on the disk before it is sent. */
 async function checkLength({ headers }: FastifyRequest, folder: string): Promise<void> {
   const bytes = Number(headers['content-length'] ?? 0)
-  if (bytes > largestDiskBytes) throw fieldTooLong('The upload', largestDiskBytes)
+  if (bytes > maxDiskBytes) throw fieldTooLong('The upload', maxDiskBytes)
   const room = await roomOn(folder)
   if (bytes <= room) return
   throw new ApiError(

@@ -10,7 +10,7 @@ import { RegistryError } from '../../../src/oci/artifact/errors.ts'
 import {
   blobsOf,
   type Descriptor,
-  largestOciManifestBytes,
+  maxOciManifestBytes,
   parseIndex,
   parseOciManifest,
   type RawManifest,
@@ -65,7 +65,7 @@ export function openLayout(folder: string): ArtifactSource & Destination {
       const all = await entries()
       const found = all.find((entry) => entry.digest === reference || entry.annotations?.[refName] === reference)
       if (!found) throw new RegistryError('notFound', `${folder} has no image "${reference}"`)
-      if (found.size > largestOciManifestBytes)
+      if (found.size > maxOciManifestBytes)
         throw new RegistryError('invalid', `${reference} has a manifest of ${found.size} bytes`)
       return rawManifest(found.mediaType, await read(found, signal))
     },

@@ -3,13 +3,13 @@ import { ApiError, badRequest, invalid, invalidField, notFound } from '../../../
 import type * as api from '../../../api/nodes/captures.ts'
 import { type ContentStore, NoContentError, WrongContentError } from '../../../images/content/content.ts'
 import { DiskFullError } from '../../../images/content/temporary-files.ts'
-import { digestPattern, largestManifestBytes, type Manifest } from '../../../images/format/format.ts'
+import { digestPattern, type Manifest, maxManifestBytes } from '../../../images/format/format.ts'
 import { BadManifestError, chunksOf } from '../../../images/format/manifest.ts'
 import { readManifest } from '../../../images/pack/stored-manifests.ts'
 import { type Clock, timestamp } from '../../../platform/clock.ts'
 import { defined } from '../../../platform/defined.ts'
 import { failpoint } from '../../../platform/failpoint.ts'
-import { eachAtOnce } from '../../../platform/parallel.ts'
+import { forEachParallel } from '../../../platform/parallel.ts'
 import { changeCaptured, dropCapture, failCapture, withoutCapture } from '../../../store/records/captures.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type {
@@ -81,7 +81,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
     async putBlob({ params: { digest }, upload }) {
       if (!digestPattern.test(digest)) throw wrong('digest', `"${digest.slice(0, 80)}" is not a digest`)
       await upload
-        .pass(largestManifestBytes, ({ bytes, pieces }) => content.putExpected({ digest, bytes }, pieces))
+        .pass(maxManifestBytes, ({ bytes, pieces }) => content.putExpected({ digest, bytes }, pieces))
         .catch((error: unknown) => {
           throw refusalOf(error)
         })
@@ -204,7 +204,7 @@ async function publish(
 /** Returns the missing digests, and touches the others, so that the collector keeps them. */
 async function lacking(content: ContentStore, digests: readonly string[]): Promise<string[]> {
   const missing: string[] = []
-  await eachAtOnce(digests, parallelTouches, async (digest) => {
+  await forEachParallel(digests, parallelTouches, async (digest) => {
     if (!(await content.touch(digest))) missing.push(digest)
   })
   return missing
