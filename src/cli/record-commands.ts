@@ -1,6 +1,7 @@
 // Builds commands that most kinds of records have: list, show, delete, and changes that are one request. The modules of
 // commands declare the operation, the columns or fields, and the texts.
 import { notFound } from '../api/errors.ts'
+import { allNouns, isListed } from '../api/nouns.ts'
 import { type Operation, paramNames, type ResponseOf } from '../api/operation.ts'
 import type { Client } from '../client/client.ts'
 import { allNamespacesOption, listNamespaced } from './all-namespaces.ts'
@@ -43,11 +44,14 @@ const paramsOf = ({ path }: Operation, namespace: string, name: string) => ({
   namespace,
 })
 
+/** The words for the records of an operation. */
+function wordsOf({ noun }: Operation) {
+  const { wire = '', word = '', command = '' } = allNouns.find(([name]) => name === noun)?.[1] ?? {}
+  const one = /^[A-Z]{2}/.test(word) ? word : word.toLowerCase()
+  return { kind: wire, one, many: `${one}s`, listCommand: command, names: isListed(noun) ? { names: noun } : {} }
+}
+
 interface ListText<O extends Operation> extends CommandText {
-  /** The plural in texts: `runner pools`. */
-  readonly nouns: string
-  /** The kind in errors of the API: `runnerpools`. */
-  readonly kind: string
   readonly argument?: Partial<Argument>
   readonly list: O
   readonly columns: readonly OutputColumn<ItemOf<O>>[]
@@ -63,11 +67,12 @@ interface ListText<O extends Operation> extends CommandText {
 }
 
 export function listCommand<const O extends Operation>(text: ListText<O>): Command {
-  const { nouns, kind, list, columns, scope, argument, parseName = (name) => name } = text
+  const { list, columns, scope, argument, parseName = (name) => name } = text
+  const { kind, many, names } = wordsOf(list)
   const { nameOf = (item) => (item as { readonly name: string }).name } = text
   return defineCommand({
     ...(text.description !== undefined && { description: text.description }),
-    arguments: { names: { value: 'NAME', description: `only these ${nouns}`, ...argument, repeatable: true } },
+    arguments: { names: { value: 'NAME', description: `only these ${many}`, ...names, ...argument, repeatable: true } },
     options: { ...(scope === 'all' ? allNamespacesOption : {}), ...namespaced, ...printed } as typeof listOptions,
     examples: text.examples,
     async run(context, { args, options }) {
@@ -88,7 +93,7 @@ export function listCommand<const O extends Operation>(text: ListText<O>): Comma
         kind,
         nameOf,
         wanted,
-        none: `No ${nouns} in ${where}${text.emptyHint ? `. ${text.emptyHint(session)}` : ''}`,
+        none: `No ${many} in ${where}${text.emptyHint ? `. ${text.emptyHint(session)}` : ''}`,
         notes: (items) => text.notes?.(context, items, session, wanted.length > 0),
       })
     },
@@ -151,12 +156,8 @@ export async function printRecord<T>(context: Context, record: T, fields: readon
 }
 
 interface DeleteText<O extends Operation, Own extends Options> extends CommandText {
-  /** Singular and plural in texts. */
-  readonly nouns: readonly [string, string]
   readonly argument?: Partial<Argument>
   readonly remove: O
-  /** The command that lists the records: `runner-pool list`. */
-  readonly list: string
   readonly scope?: 'namespace' | 'cluster'
   /** Further options, and the query that they make. */
   readonly options?: Own
@@ -177,12 +178,19 @@ interface DeleteQuestion<Own extends Options> {
 export function deleteCommand<const O extends Operation, const Own extends Options = Record<never, never>>(
   text: DeleteText<O, Own>,
 ): Command {
-  const { nouns, remove, list, scope = 'namespace', options: own, question, sentence } = text
-  const [kind, kinds] = nouns
+  const { remove, scope = 'namespace', options: own, question, sentence } = text
+  const { one, many, listCommand, names: named } = wordsOf(remove)
   return defineCommand({
     ...(text.description !== undefined && { description: text.description }),
     arguments: {
-      names: { value: 'NAME', description: `${kinds} to delete`, ...text.argument, required: true, repeatable: true },
+      names: {
+        value: 'NAME',
+        description: `${many} to delete`,
+        ...named,
+        ...text.argument,
+        required: true,
+        repeatable: true,
+      },
     },
     options: { ...(own ?? {}), ...yesOption, ...namespaced, ...printed },
     examples: text.examples,
@@ -195,12 +203,12 @@ export function deleteCommand<const O extends Operation, const Own extends Optio
       const ownOptions = options as unknown as Values<Arguments, Own>['options']
       return deleteEach(context, {
         names,
-        kind: kind.toLowerCase(),
-        nouns,
+        kind: one.toLowerCase(),
+        nouns: [one, many],
         yes: options.yes,
         question: (what, distinct) =>
           question?.(what, { names: distinct, session, options: ownOptions, signal }) ?? `Delete ${what} ${place}?`,
-        listCommand: `${list}${scope === 'cluster' ? '' : sameTargetFlags}`,
+        listCommand: `${listCommand}${scope === 'cluster' ? '' : sameTargetFlags}`,
         remove: (name) =>
           anyClient(client).call(remove, {
             params: paramsOf(remove, namespace, name),

@@ -80,8 +80,6 @@ const columns: readonly OutputColumn<CachedImage>[] = [
 
 const list = listCommand({
   description: 'Lists images that a node has or fetches.',
-  nouns: 'cached images',
-  kind: 'cached-images',
   argument: { value: 'IMAGE', description: 'only these images' },
   examples: [
     { line: 'svc3 imagecache list', does: 'Show which nodes have which images' },

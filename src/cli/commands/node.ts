@@ -71,9 +71,6 @@ const columns: readonly OutputColumn<Node>[] = [
 ]
 
 const list = listCommand({
-  nouns: 'nodes',
-  kind: 'nodes',
-  argument: { names: 'nodes' },
   examples: [
     { line: 'svc3 node list', does: 'List the nodes of the default namespace' },
     { line: 'svc3 node list mini-arm-13 -o wide', does: 'Show one node with its address, version and tags' },
@@ -243,11 +240,9 @@ async function untilEmpty(context: Context, session: Session, node: Node, minute
 
 const deleteNodes = deleteCommand({
   description: 'Removes a node from the cluster and rejects its agent. Refused while it has VMs; drain it first.',
-  nouns: ['node', 'nodes'],
   argument: { value: 'NODE', description: 'nodes to remove' },
   examples: [{ line: 'svc3 node delete mini-arm-13', does: 'Remove a host' }],
   remove: deleteNode,
-  list: 'node list',
   question: (nodes, { names: { length } }) =>
     `Remove ${nodes} from the cluster? ${length === 1 ? 'It needs a join token' : 'They need join tokens'} to come back.`,
   sentence: (name) => `Node ${name} removed from the cluster.`,

@@ -82,9 +82,6 @@ const columns: readonly OutputColumn<Pool>[] = [
 ]
 
 const list = listCommand({
-  nouns: 'pools',
-  kind: 'pools',
-  argument: { names: 'pools' },
   examples: [{ line: 'svc3 pool list -o wide', does: 'List the pools of the default namespace' }],
   list: listPools,
   columns,
@@ -230,11 +227,8 @@ const drain = changeCommand({
 
 const deletePools = deleteCommand({
   description: 'Its warm VMs go with it. VMs that came from it are kept.',
-  nouns: ['pool', 'pools'],
-  argument: { names: 'pools' },
   examples: [{ line: 'svc3 pool delete ios', does: 'Delete a pool' }],
   remove: deletePool,
-  list: 'pool list',
 })
 
 export const commands = {

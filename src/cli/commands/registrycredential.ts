@@ -40,8 +40,6 @@ const columns: readonly OutputColumn<RegistryCredential>[] = [
 ]
 
 const list = listCommand({
-  nouns: 'registry credentials',
-  kind: 'registrycredentials',
   argument: { value: 'SERVER', description: 'only these registries' },
   examples: [
     { line: 'svc3 regcred list', does: 'List the credentials of the default namespace' },

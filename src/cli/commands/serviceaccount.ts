@@ -20,9 +20,6 @@ const columns: readonly OutputColumn<ServiceAccount>[] = [
 ]
 
 const list = listCommand({
-  nouns: 'service accounts',
-  kind: 'serviceaccounts',
-  argument: { names: 'service-accounts' },
   examples: [{ line: 'svc3 sa list -n svc-ios', does: 'List service accounts' }],
   list: listServiceAccounts,
   columns,
@@ -40,11 +37,8 @@ const create = changeCommand({
 
 const deleteAccounts = deleteCommand({
   description: 'All tokens of the account stop working, even if you create an account with the same name again.',
-  nouns: ['service account', 'service accounts'],
-  argument: { names: 'service-accounts' },
   examples: [{ line: 'svc3 serviceaccount delete jenkins -n svc-ios', does: 'Delete an account and its tokens' }],
   remove: deleteServiceAccount,
-  list: 'serviceaccount list',
   question: (accounts, { names: { length }, session: { namespace } }) =>
     `Delete ${accounts} in ${namespace}? ${length === 1 ? 'Its' : 'Their'} tokens stop working.`,
   sentence: (name, namespace) => `Service account ${name} deleted from namespace ${namespace}.`,

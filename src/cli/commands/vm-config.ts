@@ -42,9 +42,6 @@ const columns: readonly OutputColumn<VmConfig>[] = [
 ]
 
 const list = listCommand({
-  nouns: 'VM configurations',
-  kind: 'vmconfigs',
-  argument: { names: 'vm-configs' },
   examples: [{ line: 'svc3 vm-config list -o wide', does: 'List the configurations of the default namespace' }],
   list: listVmConfigs,
   columns,
@@ -171,11 +168,8 @@ function valuesOf(config: VmConfig, without: ReadonlySet<ConfigField>): Pick<VmC
 
 const deleteConfigs = deleteCommand({
   description: 'VMs deployed from it are kept. Pools and runner pools of it make no more VMs.',
-  nouns: ['VM configuration', 'VM configurations'],
-  argument: { names: 'vm-configs' },
   examples: [{ line: 'svc3 vm-config delete ios-build', does: 'Delete a configuration' }],
   remove: deleteVmConfig,
-  list: 'vm-config list',
   sentence: (name) => `Successfully deleted vm config ${name}`,
   question: async (configs, { names, session: { client, namespace }, signal }) => {
     const input = { params: { namespace }, signal }

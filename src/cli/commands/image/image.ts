@@ -249,9 +249,6 @@ const restore = changeCommand({
 
 const list = listCommand({
   description: 'Images belong to the cluster and are the same in every namespace.',
-  nouns: 'images',
-  kind: 'images',
-  argument: { names: 'images' },
   examples: [
     { line: 'svc3 image list', does: 'List all images' },
     { line: 'svc3 image list tiny-arm64 -o wide', does: 'Show one image with its source' },

@@ -33,9 +33,6 @@ const download = defineCommand({
 export const commands = {
   list: listCommand({
     description: 'ISOs belong to the cluster and are the same in every namespace.',
-    nouns: 'ISOs',
-    kind: 'isos',
-    argument: { names: 'isos' },
     examples: [
       { line: 'svc3 iso list', does: 'List all ISOs' },
       { line: 'svc3 iso list ventura.iso -o wide', does: 'Show one ISO with its source' },

@@ -87,11 +87,8 @@ export const deleteImages = (kind: ImageKind) =>
     description:
       `For the owner of the ${kind.noun}, people of the namespace it was made in, and administrators. Refused while VMs use it. If one of ` +
       'several cannot be deleted, the others still are.',
-    nouns: [kind.noun, `${kind.noun}s`],
-    argument: { names: kind.nouns },
     examples: [{ line: `svc3 ${kind.word} delete ${kind.sample}`, does: `Delete an ${kind.noun}` }],
     remove: kind.remove,
-    list: `${kind.word} list`,
     scope: 'cluster',
   })
 

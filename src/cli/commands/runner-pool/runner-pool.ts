@@ -54,9 +54,6 @@ const jobColumns: readonly OutputColumn<RunnerJob>[] = [
 ]
 
 const list = listCommand({
-  nouns: 'runner pools',
-  kind: 'runnerpools',
-  argument: { value: 'RUNNER-POOL' },
   examples: [{ line: 'svc3 runner-pool list -o wide', does: 'List the runner pools of the default namespace' }],
   list: listRunnerPools,
   columns,
@@ -246,11 +243,8 @@ const drain = changeCommand({
 
 const deletePools = deleteCommand({
   description: 'Jobs that run end first; then the scale set at GitHub and the pool are deleted.',
-  nouns: ['runner pool', 'runner pools'],
-  argument: { value: 'RUNNER-POOL' },
   examples: [{ line: 'svc3 runner-pool delete ios', does: 'Delete a runner pool' }],
   remove: deleteRunnerPool,
-  list: 'runner-pool list',
   options: { force: { type: 'boolean', description: 'Also delete VMs with running jobs, and do not wait for GitHub' } },
   query: ({ force }) => (force ? { force: true } : {}),
   question: (pools, { session: { namespace }, options: { force } }) =>

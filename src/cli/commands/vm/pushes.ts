@@ -125,8 +125,6 @@ async function tellEnd(context: Context, job: PushJob): Promise<number> {
 
 const status = listCommand({
   description: 'Apple silicon only. Finished jobs are listed for an hour.',
-  nouns: 'push jobs',
-  kind: 'pushjobs',
   argument: { value: 'JOB', description: 'only these jobs' },
   examples: [
     { line: 'svc3 vm get-push-status', does: 'List push jobs and their progress' },
