@@ -66,7 +66,7 @@ describe('boot path', () => {
     assert.deepEqual(await diskOf(gptOf(4096, [types.efi, types.apfs])), { efi: true, bios: false, apple: true })
   })
 
-  it('an EFI system partition in a GPT is found, wherever it stands', async () => {
+  it('an EFI system partition in a GPT is found at any position', async () => {
     assert.deepEqual(await diskOf(gpt(types.linux, types.efi)), {
       efi: true,
       bios: false,

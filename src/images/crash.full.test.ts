@@ -88,7 +88,7 @@ describe('a restore that is killed', () => {
 })
 
 describe('a restore to a full disk', () => {
-  it('a restore to a full disk says so and leaves nothing', async () => {
+  it('a restore to a full disk reports it and leaves no file', async () => {
     const folder = await fs.mkdtemp(path.join(root, 'f'))
     const code = `
       const error = await restoreDisk(manifest, store, ${JSON.stringify(path.join(folder, 'disk.raw'))}).catch((error) => error)

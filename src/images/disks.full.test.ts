@@ -51,7 +51,7 @@ const write = fc.record({
 })
 
 describe('a raw disk', () => {
-  it('a raw disk comes back byte for byte, as a whole and in parts', async () => {
+  it('a raw disk is restored byte for byte, whole and in parts', async () => {
     const sectors = fc.integer({ min: 1, max: (20 * 2 ** 20) / 512 })
     await fc.assert(
       fc.asyncProperty(fc.array(write, { maxLength: 8 }), sectors, fc.nat(), async (writes, count, from) => {
@@ -98,7 +98,7 @@ describe('a raw disk', () => {
     assert.deepEqual(second.chunks.slice(-2), first.chunks.slice(-2))
   })
 
-  it('a raw disk has a chunk for two parts that are half full, and none that is moved by what lies before', async () => {
+  it('a raw disk has one chunk for two half-full parts, and no change before a chunk moves it', async () => {
     const half = chunkBytes / 2
     const fill = async (bytes: readonly number[]) => {
       const disk = Buffer.alloc(bytes.length * chunkBytes)
@@ -112,7 +112,7 @@ describe('a raw disk', () => {
     assert.deepEqual(second.slice(-2), first.slice(-2))
   })
 
-  it('a raw disk stops when told to, and says how far it is', async () => {
+  it('a raw disk stops packing on abort, and reports progress', async () => {
     await fs.writeFile(file('p.raw'), patterned(40 * 2 ** 20, 3))
     const seen: number[] = []
     const progress = await packDisk(file('p.raw'), store, { onProgress: ({ bytes, of }) => void seen.push(bytes / of) })
@@ -129,7 +129,7 @@ describe('a raw disk', () => {
     )
   })
 
-  it('a raw disk is refused when a chunk is not what its manifest says', async () => {
+  it('a raw disk is refused if a chunk does not match its manifest', async () => {
     await fs.writeFile(file('h.raw'), Buffer.alloc(8 * blockBytes, 'abc'))
     const { chunks } = await packDisk(file('h.raw'), store)
     const { rawDigest, ...chunk } = chunks[0] ?? assert.fail()
@@ -152,7 +152,7 @@ describe('a raw disk', () => {
 })
 
 describe('a large disk', () => {
-  it('a large disk becomes qcow2 with many tables, in parts that fit together, and an overlay', async () => {
+  it('a large disk becomes a qcow2 file with many tables, in matching parts, usable as a backing file', async () => {
     const size = 1_700 * 2 ** 20 + 512
     await fs.writeFile(file('l.raw'), '')
     await fs.truncate(file('l.raw'), size)
@@ -177,7 +177,7 @@ describe('a large disk', () => {
 })
 
 describe('a disk of many chunks', () => {
-  it('a disk of many chunks says what each of them is, and comes back', async () => {
+  it('a disk with many chunks describes each of them, and is restored', async () => {
     // Every other chunk compresses; holes lie between them.
     const disk = Buffer.alloc(7 * chunkBytes)
     for (let index = 0; index < 6; index += 1) {

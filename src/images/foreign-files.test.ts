@@ -54,7 +54,7 @@ describe('a file that is no disk', () => {
       assert.match(judge(bytes) ?? '', what)
   })
 
-  it('a file that is no disk is refused, also when it is compressed, and nothing of it stays', async () => {
+  it('a file that is no disk is refused, also compressed, and leaves no file', async () => {
     const page = Buffer.from('<html>404</html>\n'.repeat(1_000))
     for (const bytes of [page, gzipSync(page), randomBytes(777)]) {
       await assert.rejects(take(bytes), /Unusable disk: it (is text|has 777 bytes)/)

@@ -57,7 +57,7 @@ const stack = fc.array(
 )
 
 describe('layers over each other', () => {
-  it('layers over each other show what the last one that says anything says', () => {
+  it('layers show the data of the last layer that has some', () => {
     fc.assert(
       fc.property(stack, (layers) => {
         const seen: (string | undefined)[] = Array(blocks).fill(undefined)
@@ -111,7 +111,7 @@ describe('folding', () => {
     assert.equal(planFold([whole(0, 20), whole(0, 3)]), undefined)
   })
 
-  it('folding weighs what is hidden against what would be written', () => {
+  it('folding compares the hidden bytes with those to write', () => {
     assert.deepEqual(weigh([whole(0, 6), whole(3, 9)]), { writtenBytes: 900, gainedBytes: 300 })
   })
 
@@ -124,7 +124,7 @@ describe('folding', () => {
     assert.equal(planFold([whole(0, 24), whole(0, 24)]), 0)
   })
 
-  it('folding leaves what is not at hand, unless a manifest has hardly room for more', () => {
+  it('folding leaves missing content alone, unless the manifest has too many layers', () => {
     const [disk, below, above] = [whole(0, 24), whole(0, 3), whole(0, 3)]
     const lacking =
       (...layers: Layer[]) =>

@@ -15,7 +15,7 @@ import { restoreDisk } from './pack/restore.ts'
 
 const mib = 2 ** 20
 
-describe('what a VM has changed on a disk of its own', () => {
+describe('what a VM has changed on a raw disk', () => {
   let folder: string
   let store: ContentStore
   let parent: Manifest
@@ -58,11 +58,11 @@ describe('what a VM has changed on a disk of its own', () => {
     return { delta, manifest }
   }
 
-  it('what a VM has changed on a disk of its own is nothing where nothing changed', async () => {
+  it('what a VM has changed on a raw disk is empty without changes', async () => {
     assert.equal((await packed('same.raw', image)).delta.layer, undefined)
   })
 
-  it('what a VM has changed on a disk of its own is the blocks that differ: written, zeroed, and behind the old end', async () => {
+  it('what a VM has changed on a raw disk is the blocks that differ: written, zeroed, and beyond the old end', async () => {
     const changed = Buffer.concat([image, Buffer.alloc(mib), randomBytes(1_000), Buffer.alloc(mib - 1_000)])
     changed.write('changed', 2 * mib)
     changed.fill(0, 0, blockBytes)
@@ -81,7 +81,7 @@ describe('what a VM has changed on a disk of its own', () => {
     assert.equal(second.layer?.chunks[0]?.rawBytes, blockBytes)
   })
 
-  it('what a VM has changed on a disk of its own is refused of a disk that became smaller', async () => {
+  it('what a VM has changed on a raw disk is refused if the disk became smaller', async () => {
     await assert.rejects(packed('smaller.raw', image.subarray(0, mib)), /smaller than the image/)
   })
 })

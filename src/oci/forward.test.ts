@@ -73,7 +73,7 @@ describe('a push that begins while the disk is packed', () => {
     registry.close()
   })
 
-  it('a push that begins while the disk is packed sends what is put twice only once, and again what is gone since', async () => {
+  it('a push that begins while the disk is packed sends duplicates once, and repeats blobs that were deleted since', async () => {
     const registry = connect()
     bad.blobs.clear()
     bad.seen.length = 0

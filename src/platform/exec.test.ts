@@ -11,12 +11,12 @@ import { startTimeOf, waitForEnd } from './processes.ts'
 const node = process.execPath
 
 describe('exec', () => {
-  it('exec returns what a program printed, and hands it input', async () => {
+  it('exec returns the output of a program, and passes its input', async () => {
     const { stdout, stderr } = await exec('/bin/sh', ['-c', 'cat; echo "$1" >&2', 'name', '$(id) "x"'], { input: 'in' })
     assert.deepEqual({ stdout, stderr }, { stdout: 'in', stderr: '$(id) "x"\n' })
   })
 
-  it('exec says which program failed, how, and what it said last', async () => {
+  it('exec reports which program failed, how, and its last output', async () => {
     const failing = exec('/bin/sh', ['-c', 'for n in 1 2 3 4 5 6 7 8 9; do echo "line $n" >&2; done; exit 3'])
     await assert.rejects(failing, (error) => {
       assert.ok(error instanceof ExecError)
@@ -28,7 +28,7 @@ describe('exec', () => {
     await assert.rejects(exec('svc3-no-such-program', []), /svc3-no-such-program is not installed, or not in PATH/)
   })
 
-  it('exec ends at its time limit and when it is called off', async () => {
+  it('exec ends at its time limit and on abort', async () => {
     await assert.rejects(exec('sleep', ['60'], { timeoutMs: 50 }), /sleep did not end within 50 ms/)
     const calledOff = new AbortController()
     const running = exec('sleep', ['60'], { signal: calledOff.signal })
@@ -37,7 +37,7 @@ describe('exec', () => {
     await assert.rejects(exec('sleep', ['60'], { signal: calledOff.signal }), /called off/)
   })
 
-  it('exec ends with a program also what that started, and does not wait for what lives on', async () => {
+  it('exec ends the children of a program, and does not wait for those that survive', async () => {
     const { stdout } = await exec('/bin/sh', ['-c', 'sleep 600 & echo $!'])
     const left = Number(stdout)
     assert.equal(process.kill(left, 0), true, 'what a program leaves behind is left, and its output not waited for')

@@ -24,7 +24,7 @@ describe('failpoint', () => {
       assert.equal(signal ?? status, ends)
     })
 
-  it('a fail point ends the process where a file says, once that is there', () => {
+  it('a fail point ends the process at the point that a file names', () => {
     const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-failpoint-')), 'named')
     const env = { SVC3_TEST: '1', SVC3_FAILPOINT: `@${file}` }
     const write = `failpoint('here'); (await import('node:fs')).writeFileSync(${JSON.stringify(file)}, 'here'); failpoint('here')`

@@ -61,7 +61,7 @@ describe('keyed log', () => {
     }
   })
 
-  it('a keyed log is written anew when it is mostly of the past, and loses nothing by it', () => {
+  it('a keyed log is compacted when most lines are outdated, without losing a value', () => {
     const log = open()
     log.set('first', true)
     for (let count = 0; count < 10_000; count++) log.set(`key-${count % 10}`, count)
@@ -73,7 +73,7 @@ describe('keyed log', () => {
     assert.equal(fs.statSync(file).mode & 0o777, 0o600)
   })
 
-  it('a keyed log that cannot be written anew takes changes as before, and is once it can', () => {
+  it('a keyed log that cannot be compacted accepts changes, and is compacted later', () => {
     const log = open()
     // Not a folder.
     fs.mkdirSync(`${file}.tmp`)
@@ -87,7 +87,7 @@ describe('keyed log', () => {
     assert.deepEqual(read(), { key: 1_999 })
   })
 
-  it('a keyed log moves what an earlier version had in a file for each key, once, and leaves what it cannot read', () => {
+  it('a keyed log imports the files of an earlier version once, and leaves unreadable ones', () => {
     for (const [key, text] of Object.entries({ a: '{"old":1}', b: '{"old":2}', odd: '{', none: undefined })) {
       fs.mkdirSync(path.join(folder, key))
       if (text !== undefined) fs.writeFileSync(path.join(folder, key, 'x.json'), text)
@@ -102,7 +102,7 @@ describe('keyed log', () => {
     assert.deepEqual(fs.globSync('*/x.json', { cwd: folder }), ['odd/x.json'])
   })
 
-  it('a keyed log on a full disk refuses a change, stays as it was, and goes on once there is room', async () => {
+  it('a keyed log on a full disk refuses a change, keeps its values, and works again with free space', async () => {
     const code = `
       import fs from 'node:fs'
       const { KeyedLog } = await import(${JSON.stringify(path.join(import.meta.dirname, 'keyed-log.ts'))})

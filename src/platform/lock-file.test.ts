@@ -34,7 +34,7 @@ describe('withLockFile', () => {
     await fs.rm(folder, { recursive: true })
   })
 
-  it('withLockFile takes over the lock of a process that died, and says who has a living one', async () => {
+  it('withLockFile takes over the lock of an ended process, and names the holder of a live one', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-lock-'))
     const file = path.join(folder, 'lock')
     await fs.writeFile(file, '999999999 dead')

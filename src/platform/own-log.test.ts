@@ -6,7 +6,7 @@ import path from 'node:path'
 import { it } from 'node:test'
 import { rotate } from './own-log.ts'
 
-it('the log file of the program moves what was written to FILE.1, and whoever appends goes on at the beginning', async () => {
+it('the log file of the program is moved to FILE.1, and later lines begin an empty file', async () => {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-own-log-'))
   const file = path.join(folder, 'svc3.log')
   const writer = await fs.open(file, 'a')

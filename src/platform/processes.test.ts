@@ -15,7 +15,7 @@ describe('processes', () => {
     for (const pid of [0, -1, Number.NaN, 999_999_999]) assert.equal(await startTimeOf(pid), undefined)
   })
 
-  it('processes are found by what stands in their arguments, ended, and waited for', async () => {
+  it('processes are found by their arguments, ended, and awaited', async () => {
     const mark = `svc3-mark-${Math.random().toString(36).slice(2)}`
     const child = spawn('/bin/sh', ['-c', 'read line', mark], { stdio: ['pipe', 'ignore', 'ignore'] })
     const pid = child.pid ?? 0

@@ -5,7 +5,7 @@ import { createReporter } from './reporter.ts'
 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-it('a reporter sends the first value at once and of those that follow the newest, without being asked again', async () => {
+it('a reporter sends the first value immediately, and then the latest one', async () => {
   const sent: number[] = []
   await using reporter = createReporter(async (value: number) => void sent.push(value), { everyMs: 50 })
   for (const value of [1, 2, 3]) reporter.report(value)
@@ -14,7 +14,7 @@ it('a reporter sends the first value at once and of those that follow the newest
   assert.deepEqual(sent, [1, 3])
 })
 
-it('a reporter sends what was held back at its end, or not when it is disposed of, and nothing afterwards', async () => {
+it('a reporter sends a pending value at its end, drops it when disposed, and sends nothing afterwards', async () => {
   const sent: string[] = []
   const open = () => createReporter(async (value: string) => void sent.push(value), { everyMs: 30 })
   const ended = open()
@@ -29,7 +29,7 @@ it('a reporter sends what was held back at its end, or not when it is disposed o
   assert.deepEqual(sent, ['a', 'b', 'c'])
 })
 
-it('a reporter that is patient writes nothing for what is over at once, and says why a report failed', async () => {
+it('a patient reporter sends nothing for short work, and reports failures', async () => {
   const failures: unknown[] = []
   const fails = async () => assert.fail('no')
   {

@@ -74,7 +74,7 @@ describe('retries', () => {
     assert.deepEqual(waits, [100, 200, 300, 100, 200, 300, 300])
   })
 
-  it('retries takes an attempt that lasted for progress, where the policy says so', async (t) => {
+  it('retries counts a long attempt as progress if the policy says so', async (t) => {
     const { waits, options, pass } = fakeTime(t, { ...limits, steadyMs: 1_000 })
     let tries = 0
     const work = async (): Promise<void> => {
@@ -100,7 +100,7 @@ describe('retries', () => {
     assert.deepEqual(waits, [5_100, 200])
   })
 
-  it('retries gives up where the server requests too long a wait, or cuts it where no limit is set', async (t) => {
+  it('retries gives up if the server requests too long a wait, or cuts it without a limit', async (t) => {
     const { waits, options } = fakeTime(t, limits)
     const work = () => Promise.reject(new Failure('busy', { retryAfterMs: 3_600_000 }))
     await assert.rejects(retry(work, { ...options, policy: { ...limits, maxRetryAfterMs: 1_000 } }), /busy/)

@@ -123,7 +123,7 @@ describe('readTar', () => {
     assert.deepEqual(await list(cut(archive)), ['0|644|binary||abc', '0|644|of pax||abcd'])
   })
 
-  it('readTar reads what TarWriter wrote, and knows the checksum of what is before an entry', async (t) => {
+  it('readTar reads what TarWriter wrote, with the checksum before each entry', async (t) => {
     const file = path.join(await place(t), 'x.tar')
     const handle = await fs.open(file, 'w')
     const tar = new TarWriter(handle)
@@ -148,7 +148,7 @@ describe('readTar', () => {
     assert.equal(checksums[1], createHash('sha256').update(first).digest('hex'))
   })
 
-  it('readTar goes on to the next entry where one is left unread, or read in part', async () => {
+  it('readTar continues with the next entry after one that was read partly or not at all', async () => {
     const archive = Buffer.concat([
       member('unread', { data: 'x'.repeat(2_000) }),
       member('in part', { data: 'y'.repeat(2_000) }),

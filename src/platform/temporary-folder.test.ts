@@ -37,7 +37,7 @@ describe('removeStale', () => {
     assert.deepEqual((await fs.readdir(folder)).sort(), [path.basename(own.path), 'other.1-1.abcdef'].sort())
   })
 
-  it('removeStale removes what killed processes of earlier versions left, on Linux and on a Mac', async (t) => {
+  it('removeStale removes folders of killed processes of earlier versions, on Linux and on a Mac', async (t) => {
     const folder = await place(t)
     for (const started of ['123456', 'undefined']) await fs.mkdir(path.join(folder, `.thing.999999-${started}.abcdef`))
     await removeStale(folder)
@@ -61,7 +61,7 @@ describe('become', () => {
     await temporary.become(path.join(folder, 'result'), { replace })
   }
 
-  it('become leaves the first result, or replaces it when asked, and nothing else', async (t) => {
+  it('become keeps the first result or replaces it, and leaves nothing else', async (t) => {
     const folder = await place(t)
     const result = (): Promise<string> => fs.readFile(path.join(folder, 'result/text'), 'utf8')
     await make(folder, 'first', false)

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { createUndo } from './undo.ts'
 
 describe('undo', () => {
-  it('undo takes back the last step first, and goes on when one cannot be taken back', async () => {
+  it('undo undoes the last step first, and continues if one fails', async () => {
     const undo = createUndo()
     const done: string[] = []
     const broken = new Error('stuck')

@@ -51,7 +51,7 @@ contentContract({
 })
 
 describe('content in a registry', { timeout: 120_000 }, () => {
-  it('is the registry’s to keep: all of an image outlives its garbage collection, and what no image has does not', async () => {
+  it('keeps all of an image through the registry’s garbage collection, and nothing else', async () => {
     const repository = fresh()
     const folder = path.join(root, 'collected')
     const process = await startRegistry({ folder })
@@ -72,7 +72,7 @@ describe('content in a registry', { timeout: 120_000 }, () => {
     assert.equal(await other.has(stray), false)
   })
 
-  it('that is away is said to be; and goes on when it is back', async () => {
+  it('reports an absent registry, and works again when it is back', async () => {
     await using proxy = await startTcpProxy(Number(new URL(registry.server).port))
     const place = { server: `http://127.0.0.1:${proxy.port}`, folder: registry.folder }
     using opened = await registryContent(place, { repository: fresh() })
@@ -136,7 +136,7 @@ describe('content in a registry', { timeout: 120_000 }, () => {
     await assert.rejects(claim(repository, 'other'), ForeignImagesError)
   })
 
-  it('takes a bounded place on the server, and heals what is damaged there', async () => {
+  it('uses a bounded cache on the server, and repairs damage there', async () => {
     const mebi = 2 ** 20
     const folder = path.join(root, 'bounded')
     const { store, cache } = await rig({ repository: fresh(), folder, cacheBytes: 4 * mebi })

@@ -76,7 +76,7 @@ export function contentContract(place: ContentPlace): void {
     })
     after(() => place.close?.())
 
-    it('keeps bytes and streams under their digest, whole and in parts, for whoever opens it', async () => {
+    it('stores buffers and streams under their digests, readable whole and in parts', async () => {
       const content = randomBytes(5_000)
       const stored = await store.put(pieces(content))
       assert.deepEqual(stored, { digest: digestOf(content), bytes: 5_000 })
@@ -94,7 +94,7 @@ export function contentContract(place: ContentPlace): void {
       }
     })
 
-    it('says what is not there', async () => {
+    it('reports missing content', async () => {
       const digest = digestOf('nowhere')
       assert.deepEqual([await store.has(digest), await store.touch(digest)], [false, false])
       assert.equal(await store.size(digest), undefined)
@@ -104,7 +104,7 @@ export function contentContract(place: ContentPlace): void {
       assert.equal(await store.deleteUnused(digest, Infinity), false)
     })
 
-    it('takes the same content from many at once', async () => {
+    it('accepts parallel puts of the same content', async () => {
       const content = randomBytes(300_000)
       const puts = Array.from({ length: 8 }, (_, index) => store.put(index % 2 === 0 ? content : pieces(content)))
       for (const { digest } of await Promise.all(puts)) assert.equal(digest, digestOf(content))
@@ -112,7 +112,7 @@ export function contentContract(place: ContentPlace): void {
       for (const found of await Promise.all(reads)) assert.deepEqual(found, content)
     })
 
-    it('refuses what is not as it was said to be, and keeps nothing of it', async () => {
+    it('refuses content that does not match, and keeps none of it', async () => {
       const content = randomBytes(10_000)
       const digest = digestOf(content)
       const other = digestOf('other')
@@ -129,7 +129,7 @@ export function contentContract(place: ContentPlace): void {
       assert.equal(await store.has(digest), true)
     })
 
-    it('has an image once all of it is there, and not before', async () => {
+    it('has an image once all of it exists, and not before', async () => {
       const manifest = await imageOf(store, someBlocks(2))
       const [chunk] = manifest.layers[0]?.chunks ?? []
       const lacking: Manifest = {
@@ -145,7 +145,7 @@ export function contentContract(place: ContentPlace): void {
       assert.equal(await putManifest(again, manifest), digest)
     })
 
-    it('is freed by the collector of what no image has: not before its time, and never of what another one needs', async () => {
+    it('lets the collector delete what no image needs, after the grace period', async () => {
       const { store, age, nowMs, reopen } = await place.open()
       const [shared = assert.fail(), ...own] = someBlocks(3)
       const images = await Promise.all(own.map((each) => imageOf(store, [shared, each])))

@@ -49,7 +49,7 @@ describe('the content store', () => {
     await assert.rejects(all(store, stored.digest), NoContentError)
   })
 
-  it('the content store takes the same content from many at once', async () => {
+  it('the content store accepts parallel puts of the same content', async () => {
     const store = await fresh()
     const content = randomBytes(300_000)
     const puts = Array.from({ length: 20 }, (_, index) => store.put(index % 2 === 0 ? content : pieces(content)))
@@ -57,7 +57,7 @@ describe('the content store', () => {
     assert.equal((await filesIn(store.folder)).length, 1)
   })
 
-  it('the content store refuses what is not as it was said to be, and keeps nothing of it', async () => {
+  it('the content store refuses content that does not match its digest or size, and keeps none of it', async () => {
     const store = await fresh()
     const content = randomBytes(10_000)
     const digest = digestOf(content)
@@ -74,7 +74,7 @@ describe('the content store', () => {
     assert.equal(await store.has(digest), true)
   })
 
-  it('the content store sees damage, and heals when the content comes again', async () => {
+  it('the content store detects damage, and repairs it with the next put', async () => {
     const store = await fresh()
     const content = randomBytes(2_000_000)
     const { digest } = await store.put(content)
@@ -137,7 +137,7 @@ describe('a store whose process is killed', () => {
     })
   }
 
-  it('a store whose process is killed leaves alone what a living process is writing', async () => {
+  it('a store whose process is killed keeps the temporary files of living processes', async () => {
     const folder = await fs.mkdtemp(path.join(root, 'l'))
     const store = await openContentFolder(folder)
     const content = Buffer.alloc(10_000, 7)
@@ -164,7 +164,7 @@ describe('a store whose process is killed', () => {
 })
 
 describe('a store on a full disk', () => {
-  it('a store on a full disk says so, keeps nothing half, and goes on when there is space', async () => {
+  it('a store on a full disk reports it, keeps no incomplete content, and works again with free space', async () => {
     const folder = await fs.mkdtemp(path.join(root, 'f'))
     const code = `
       const { digest } = await store.put(Buffer.alloc(4_000_000, 1))
@@ -184,14 +184,14 @@ describe('a store on a full disk', () => {
 })
 
 describe('the collector', () => {
-  it('the collector takes what is old and not referred to', () => {
+  it('the collector deletes old content without references', () => {
     const item = { digest: 'sha256:a', bytes: 1, modifiedMs: 1_000 }
     assert.equal(isCollectable(item, new Set(), 1_001), true)
     assert.equal(isCollectable(item, new Set(), 1_000), false)
     assert.equal(isCollectable(item, new Set(['sha256:a']), 1_001), false)
   })
 
-  it('the collector never takes what is put or touched at the same time', async () => {
+  it('the collector keeps content that is put or touched at the same time', async () => {
     const store = await fresh()
     const contents = Array.from({ length: 8 }, (_, index) => Buffer.from(`content ${index}`))
     const old = new Date(1_000)
@@ -220,7 +220,7 @@ describe('the collector', () => {
     assert.equal((await filesIn(store.folder)).length, contents.length)
   })
 
-  it('the collector deletes nothing while it cannot know what is needed', async () => {
+  it('the collector deletes nothing while references are unknown', async () => {
     const store = await fresh()
     const { digest } = await store.put(Buffer.from('not a manifest'))
     const later = () => Date.now() + 3_600_000

@@ -93,7 +93,7 @@ describe('manifests', () => {
     })
   }
 
-  it('manifests are refused when not JSON, too long, too deep, or not what the digest says', () => {
+  it('manifests are refused if they are not JSON, too long, too deep, or do not match their digest', () => {
     assert.throws(() => decodeManifest(Buffer.from('{')), /not JSON/)
     assert.throws(() => decodeManifest(Buffer.alloc(17 * 2 ** 20, ' ')), /long/)
     assert.throws(() => decodeManifest(Buffer.from('['.repeat(5e6) + ']'.repeat(5e6))), BadManifestError)

@@ -50,7 +50,7 @@ describe('NBD, as the server of one disk', () => {
     ])
   })
 
-  it('declines what it does not speak, and goes on', () => {
+  it('declines unknown options, and continues', () => {
     const session = new NbdSession(diskBytes)
     const [structured] = steps(session, clientFlags, option(8))
     assert.ok(structured?.kind === 'send')
@@ -112,7 +112,7 @@ describe('NBD, as the server of one disk', () => {
     )
   })
 
-  it('costs as much as it is long, also where bytes come one by one', () => {
+  it('takes linear time, also if single bytes arrive', () => {
     const all = Buffer.concat(Array.from({ length: 10_000 }, (_, at) => request(3, BigInt(at), 0n, 0)))
     const session = opened()
     const beganMs = process.cpuUsage().user

@@ -15,7 +15,7 @@ describe('a buffer pool', () => {
     assert.equal(await pool.take(), second)
   })
 
-  it('a buffer pool frees what nobody has used for a while, and allocates no more than before', async (t) => {
+  it('a buffer pool frees idle buffers, and never exceeds its limit', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const pool = createBufferPool(1)
     const first = await pool.take()

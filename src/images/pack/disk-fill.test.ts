@@ -44,7 +44,7 @@ async function packed(): Promise<Packed> {
 }
 
 describe('a disk that is read while it is filled', () => {
-  it('fetches what a reader waits for before all others, and shows it whole', async () => {
+  it('fetches the chunks that a reader waits for first, and shows complete chunks only', async () => {
     await using image = await packed()
     const store = await image.store()
     const fetched: string[] = []
@@ -87,7 +87,7 @@ describe('a disk that is read while it is filled', () => {
     assert.ok((await fs.readFile(path.join(image.folder, 'restored.raw'))).equals(image.disk))
   })
 
-  it('tells which chunks were read first, and fetches before all others what is expected to be', async () => {
+  it('reports which chunks were read first, and prefetches expected chunks before others', async () => {
     await using image = await packed()
     const store = await image.store()
     const fetched: string[] = []
@@ -116,7 +116,7 @@ describe('a disk that is read while it is filled', () => {
     assert.deepEqual(fetched.slice(0, 3).toSorted(), [5, 1, 3].map((place) => image.digests[place] ?? '').toSorted())
   })
 
-  it('a reader hears when the fill has failed, also one that comes later, and one that is gone waits no more', async () => {
+  it('readers get the failure of a fill, also later ones, and an aborted reader stops waiting', async () => {
     await using image = await packed()
     const opened = Promise.withResolvers<DiskFill>()
     const started = Promise.withResolvers<void>()
@@ -146,7 +146,7 @@ describe('a disk that is read while it is filled', () => {
     await assert.rejects(fill.ready(0, 512, never), NoContentError)
   })
 
-  it('tries again what cannot be had while it is read, and what can be had comes meanwhile', async () => {
+  it('retries failed chunks while there are readers, and fetches the others in between', async () => {
     await using image = await packed()
     const store = await image.store()
     let isDown = true
@@ -182,7 +182,7 @@ describe('a disk that is read while it is filled', () => {
     assert.ok((await fs.readFile(target)).equals(image.disk))
   })
 
-  it('a fill that was read fails when nobody reads any more', async () => {
+  it('a fill fails once its readers are gone', async () => {
     await using image = await packed()
     const opened = Promise.withResolvers<DiskFill>()
     const trouble = Promise.withResolvers<void>()
@@ -207,7 +207,7 @@ describe('a disk that is read while it is filled', () => {
     await assert.rejects(read, NoContentError)
   })
 
-  it('takes each chunk once, what was wanted in the order of asking', () => {
+  it('returns each chunk once, wanted ones in the order of the requests', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.constantFrom('want', 'expect', 'take'), fc.nat(9))), (acts) => {
         const order = new FetchOrder(Array.from({ length: 10 }, (_, at) => at))

@@ -206,7 +206,7 @@ describe('pushing to a registry that', () => {
     assert.ok(breaks > 2 && whole <= progress.bytesTotal + pieceBytes, `${whole} of ${progress.bytesTotal}`)
   })
 
-  it('pushing to a registry that loses its answer after all was done: is asked, not sent again', async () => {
+  it('pushing to a registry that loses the response to the last request: looks the blob up instead of sending it again', async () => {
     let lost = 0
     bad.bend = async ({ method, path: at }, response) => {
       if (method !== 'PUT' || !at.includes('/uploads/') || lost > 0) return false
@@ -219,7 +219,7 @@ describe('pushing to a registry that', () => {
     assert.equal(uploadsOf('PUT').length, bad.blobs.size)
   })
 
-  it('pushing to a registry that takes only small pieces: gets small ones, and the blobs that follow at once', async () => {
+  it('pushing to a registry that accepts only small pieces: sends small ones, also of later blobs', async () => {
     let refusals = 0
     bad.bend = ({ headers }, response, request) => {
       if (Number(headers['content-length'] ?? 0) <= 600_000) return false
@@ -274,7 +274,7 @@ describe('pushing to a registry that', () => {
     assert.equal(bad.manifests.size, 0)
   })
 
-  it('pushing to a registry that looks at a blob while another push writes it: is asked again', async () => {
+  it('pushing to a registry that reads a blob while another push writes it: retries', async () => {
     let refusals = 0
     bad.bend = ({ method, path: at }, response, request) => {
       if (method !== 'PUT' || !at.includes('/manifests/') || ++refusals > 2) return false
@@ -285,7 +285,7 @@ describe('pushing to a registry that', () => {
     assert.ok(refusals === 3 && bad.manifests.has('v1'))
   })
 
-  it('pushing to a registry that finds that content is damaged here: tells so, after a second try', async () => {
+  it('pushing to a registry that finds damaged content: reports it after a second attempt', async () => {
     const [chunk] = image.manifest.layers[0]?.chunks ?? []
     assert.ok(chunk)
     const good = imageSource(image.store)
@@ -301,7 +301,7 @@ describe('pushing to a registry that', () => {
     assert.equal(bad.manifests.size, 0)
   })
 
-  it('pushing to a registry that says nothing: fails when it was silent for long enough', async () => {
+  it('pushing to a registry that is silent: fails after the idle timeout', async () => {
     bad.bend = ({ method }, _response, request) => method === 'POST' && request.resume() === request
     await fails(push({ idleMs: 100, retry: { ...retry, attempts: 2 } }), 'unavailable', /timed out/)
   })
@@ -330,7 +330,7 @@ describe('pushing to a registry that', () => {
     }
   })
 
-  it('pushing to a registry that is told to stop: is left at once', async () => {
+  it('pushing to a registry, on abort: ends immediately', async () => {
     const stop = new AbortController()
     bad.bend = ({ method }, _response, request) => {
       if (method !== 'PUT') return false
@@ -353,7 +353,7 @@ describe('pulling from a registry that', () => {
     assert.equal(digest, image.digest)
   })
 
-  it('pulling from a registry that breaks off in the middle: is asked for the rest only', async () => {
+  it('pulling from a registry that interrupts a download: requests only the rest', async () => {
     let breaks = 0
     bad.bend = ({ method, path: at, headers }, response) => {
       const blob = bad.blobs.get(at.split('/').at(-1) ?? '')
@@ -394,7 +394,7 @@ describe('pulling from a registry that', () => {
     await fails(pull(), 'invalid', /has \d+ bytes, not/)
   })
 
-  it('pulling from a registry that moves the tag between two requests: gives what the tag meant at first', async () => {
+  it('pulling from a registry that moves the tag between two requests: uses the first manifest', async () => {
     const before = bad.manifests.get('v1')
     bad.bend = ({ path: at }) => {
       if (at.endsWith('/manifests/v1'))
@@ -407,7 +407,7 @@ describe('pulling from a registry that', () => {
     assert.equal(bad.seen.filter(({ path: at }) => at.includes('/manifests/')).length, 1)
   })
 
-  it('pulling from a registry that says a digest that is not that of the manifest: fails', async () => {
+  it('pulling from a registry that reports another digest than that of the manifest: fails', async () => {
     bad.bend = ({ path: at }, response) => {
       if (at.includes('/manifests/')) response.setHeader('docker-content-digest', `sha256:${'1'.repeat(64)}`)
       return false
@@ -421,7 +421,7 @@ describe('pulling from a registry that', () => {
     await fails(pull({}, wanted), 'invalid', /does not match its digest/)
   })
 
-  it('pulling from a registry that has no such tag: says so', async () => {
+  it('pulling from a registry without such a tag: reports it', async () => {
     await fails(pull({}, 'none'), 'notFound', /does not have it \(404: "MANIFEST_UNKNOWN"\). Check the name/)
   })
 
@@ -477,7 +477,7 @@ describe('pulling from a registry that', () => {
 })
 
 describe('the address of a registry', () => {
-  it('the address of a registry is refused when it is not allowed, however it is written', async () => {
+  it('the address of a registry is refused if the policy forbids it, in any spelling', async () => {
     const policy = { allowLoopback: false, allowPrivate: false }
     for (const host of [
       '127.0.0.1',

@@ -89,7 +89,7 @@ describe("Debian's docker-registry", () => {
     assert.ok((await fs.readFile(disk)).equals(image.disk))
   })
 
-  it("Debian's docker-registry lets nobody in without the right password, and is not trusted without its authority", async () => {
+  it("Debian's docker-registry requires the password, and needs a trusted CA", async () => {
     const look = (options: Partial<RegistryOptions>) =>
       connect(options)
         .repository('team/other')
@@ -126,7 +126,7 @@ describe("Debian's docker-registry", () => {
     await connect().ping({ repository: 'team/other' })
   })
 
-  it("Debian's docker-registry is killed in the middle of a push and comes back: the rest is sent, and only that", async () => {
+  it("Debian's docker-registry is killed during a push and restarted: only the rest is sent", async () => {
     let killed: Promise<void> | undefined
     let before = 0
     const { progress } = await push('team/killed', 'v1', {
@@ -143,7 +143,7 @@ describe("Debian's docker-registry", () => {
     assert.equal(again.progress.bytesSkipped, again.progress.bytesTotal)
   })
 
-  it("Debian's docker-registry has what a push that was given up has sent: the next sends the rest", async () => {
+  it("Debian's docker-registry keeps what an aborted push has sent: the next one sends the rest", async () => {
     const stop = new AbortController()
     let doneBytes = 0
     await assert.rejects(
@@ -163,7 +163,7 @@ describe("Debian's docker-registry", () => {
     assert.ok(progress.bytesSkipped >= doneBytes && progress.bytesSkipped < progress.bytesTotal)
   })
 
-  it("Debian's docker-registry goes on with an upload in pieces after it was killed, or begins that blob again", async () => {
+  it("Debian's docker-registry resumes an upload in pieces after it was killed, or starts that blob over", async () => {
     let killed: Promise<void> | undefined
     let reached = 0
     await push(
@@ -190,7 +190,7 @@ describe("Debian's docker-registry", () => {
 })
 
 describe('skopeo', () => {
-  it('skopeo inspects and copies what we pushed, and we pull what it copied, byte for byte', async () => {
+  it('skopeo inspects and copies a pushed image, and svc3 pulls the copy byte for byte', async () => {
     const { digest } = await push('team/ours', 'v1')
     const certs = await trust()
     const { stdout } = await skopeo(

@@ -99,7 +99,7 @@ const sorted = (value: unknown): string =>
   )
 
 describe('an artifact', () => {
-  it('an artifact is the same for the same image, and says what is in it', () => {
+  it('an artifact is the same for equal images, and describes its content', () => {
     const { manifest } = encodeArtifact(image.manifest)
     assert.equal(manifest.digest, encodeArtifact(image.manifest).manifest.digest)
     const oci = parseOciManifest(manifest)
@@ -125,7 +125,7 @@ describe('an artifact', () => {
     for (const [index, title] of titles.entries()) assert.match(title, new RegExp(`^chunks/0000${index}\\.(zst|raw)$`))
   })
 
-  it('an artifact carries the annotations that it is given, and none of them in place of its own', () => {
+  it('an artifact carries additional annotations, which do not replace its standard ones', () => {
     const told = { 'org.opencontainers.image.version': 'v1', [annotation.manifest]: 'wrong' }
     const oci = parseOciManifest(encodeArtifact(image.manifest, told).manifest)
     assert.equal(oci.annotations['org.opencontainers.image.version'], 'v1')
@@ -140,7 +140,7 @@ describe('an artifact', () => {
     assert.deepEqual(decodeArtifact(bare, own.get(image.digest) ?? Buffer.alloc(0)), image.manifest)
   })
 
-  it('an artifact says of every layer, compressed or not, what is in it', async () => {
+  it('an artifact describes each layer, compressed or not', async () => {
     const { layers } = parseOciManifest(encodeArtifact(image.manifest).manifest)
     assert.ok(layers.some(({ mediaType }) => mediaType.endsWith('+zstd')))
     for (const { digest, annotations, mediaType } of layers.slice(1)) {
@@ -151,7 +151,7 @@ describe('an artifact', () => {
     }
   })
 
-  it('an artifact of a very large disk says less of its layers, and is refused in words when that is not enough', () => {
+  it('an artifact of a very large disk has fewer annotations, and is refused with a reason if it is still too large', () => {
     const large = (gibibytes: number) => {
       const chunks = Array.from({ length: gibibytes * 64 }, (_, index) => ({
         digest: digestOf(`stored ${index}`),

@@ -57,7 +57,7 @@ describe('a registry', () => {
     assert.ok(pieces > 1 && pieces < 50, `${pieces} first pieces`)
   })
 
-  it('a registry that mounts nothing from elsewhere is sent all of it, and asked no more', async () => {
+  it('a registry that cannot mount blobs gets all of them, and no further requests to mount', async () => {
     let mounts = 0
     bad.bend = ({ method, query }, response) =>
       method === 'POST' && query.has('mount') && ++mounts > 0 && reply(response, 403)
@@ -67,7 +67,7 @@ describe('a registry', () => {
     assert.ok(mounts > 0 && mounts <= 4, `${mounts} at once at most`)
   })
 
-  it('a registry that is asked twice whether it has a blob is not asked for each try of each', async () => {
+  it('a registry whose lookups are retried gets a bounded number of them', async () => {
     let looks = 0
     bad.bend = ({ method, path: place }, response) => {
       if (method === 'HEAD' && bad.seen.some((seen) => seen.method === 'POST'))
@@ -103,7 +103,7 @@ describe('a registry', () => {
     }
   })
 
-  it('a registry that leads elsewhere at once: what asks for a password there does not get it', async () => {
+  it('a registry that redirects immediately: a server that asks for a password there does not get it', async () => {
     const elsewhere = await startBadRegistry()
     opened.push(elsewhere)
     elsewhere.tokens = new Set()
@@ -114,7 +114,7 @@ describe('a registry', () => {
     assert.equal(elsewhere.tokenRequests.length, 0)
   })
 
-  it('a registry is given several blobs at once', async () => {
+  it('a registry gets several blobs in parallel', async () => {
     const both = Promise.withResolvers<void>()
     let now = 0
     bad.bend = async ({ method, path: place }) => {
@@ -141,7 +141,7 @@ describe('a registry', () => {
     assert.deepEqual([bad.tokenRequests.length, bad.refused], [2, 1])
   })
 
-  it('a registry that has an upload go on at an address of the machine itself is not followed', async () => {
+  it('a registry that names an upload address on this host is not followed', async () => {
     bad.bend = ({ method }, response) =>
       method === 'POST' && reply(response, 202, { location: 'http://169.254.169.254/v2/x' })
     await assert.rejects(push(), { fault: 'address' })
@@ -182,7 +182,7 @@ describe('a registry', () => {
     assert.deepEqual(asked, Array(3).fill('registry-1.docker.io'))
   })
 
-  it('a registry that serves manifests as plain JSON is understood by what they say of themselves', async () => {
+  it('a registry that serves manifests as plain JSON is understood by their media type', async () => {
     const target = repository()
     const { digest } = await push(target)
     for (const type of ['application/json', '', 'Application/VND.oci.image.manifest.v1+json']) {
@@ -216,7 +216,7 @@ describe('the way to a registry', () => {
     })
   })
 
-  it('the way to a registry that somebody stops asking for is still found for the others', async () => {
+  it('the connection to a registry is still made for others after one caller aborts', async () => {
     const asked = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()
     bad.bend = async ({ path: place }) => {
@@ -237,7 +237,7 @@ describe('the way to a registry', () => {
     assert.equal(await second, false)
   })
 
-  it('the way to a registry that is away, and that nobody asks for any more, ends nothing', async () => {
+  it('the connection to an absent registry fails without effect after the last caller aborts', async () => {
     const failed = Promise.withResolvers<void>()
     const lookup: net.LookupFunction = (_name, _options, callback) => {
       callback(Object.assign(new Error('no'), { code: 'ENOTFOUND' }), [])

@@ -87,7 +87,7 @@ describe('the tags of a repository', () => {
     await assert.rejects(list(), /in a loop/)
   })
 
-  it('the tags of a repository are asked for nowhere else, and are tags', async () => {
+  it('the tags of a repository are requested from its list only, and have the form of tags', async () => {
     for (const link of ['https://elsewhere.example/v2/team/tags/tags/list', '/v2/other/tags/list', '//[']) {
       give(() => ({ tags: ['v1'], link: `<${link}>; rel="next"` }))
       await assert.rejects(list(), /redirects to another address|redirects to an invalid address/, link)

@@ -40,7 +40,7 @@ function texture(bytes: number, seed = 1): Buffer {
 }
 
 describe("Apple's LZ4 framing", () => {
-  it("Apple's LZ4 framing comes back as it was, whatever it was, in pieces of any size", async () => {
+  it("Apple's LZ4 framing is decoded from pieces of any size", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.oneof(fc.uint8Array({ maxLength: 300 }), fc.constant(new Uint8Array(5_000))), { maxLength: 12 }),
@@ -63,7 +63,7 @@ describe("Apple's LZ4 framing", () => {
     assert.ok((await decode(packed, raw.length)).equals(raw))
   })
 
-  it("Apple's LZ4 framing is refused where it is damaged, cut short, longer, or not that", async () => {
+  it("Apple's LZ4 framing is refused if it is damaged, incomplete, longer, or something else", async () => {
     const raw = texture(200_000)
     const packed = appleLz4(raw)
     const bad: readonly (readonly [Buffer, number, RegExp])[] = [
@@ -84,7 +84,7 @@ describe("Apple's LZ4 framing", () => {
     for (const [bytes, rawBytes, message] of bad) await assert.rejects(decode(bytes, rawBytes), message)
   })
 
-  it("Apple's LZ4 framing never writes outside, whatever a block says", async () => {
+  it("Apple's LZ4 framing never causes writes outside the buffer", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.uint8Array({ minLength: 1, maxLength: 60 }),
@@ -122,7 +122,7 @@ describe('an image in the format of tart', () => {
     return await packTart(source, raw, store, options)
   }
 
-  it('an image in the format of tart becomes a disk, byte for byte, and keeps its config and NVRAM', async () => {
+  it('an image in the format of tart becomes a disk, byte for byte, with config and NVRAM', async () => {
     const disk = Buffer.concat([texture(5 * mebi), Buffer.alloc(3 * mebi), randomBytes(2 * mebi), texture(mebi + 512)])
     await putTart(layout(), 'good', { disk, layerBytes: 4 * mebi })
     const seen: number[] = []
@@ -141,7 +141,7 @@ describe('an image in the format of tart', () => {
     assert.ok(seen.length >= 4 && seen.every((bytes, index) => index === 0 || bytes > (seen[index - 1] ?? 0)))
   })
 
-  it('an image in the format of tart is refused with a reason where it is not what it says', async () => {
+  it('an image in the format of tart is refused with a reason if it does not match its manifest', async () => {
     const disk = texture(3 * mebi)
     const note = (name: string, value: string) => ({
       bend: (layer: Parameters<NonNullable<Parameters<typeof putTart>[2]['bend']>>[0]) => ({

@@ -75,7 +75,7 @@ async function checkDisk(manifest: Awaited<ReturnType<typeof pull>>, store: Cont
 }
 
 describe("a pull of tart's image", () => {
-  it("a pull of tart's image that was cut off fetches what is left, and says how far it is", async () => {
+  it("an interrupted pull of tart's image fetches the rest, and reports progress", async () => {
     const store = await openContentFolder(path.join(folder, 'cut'))
     const digests = await layers()
     assert.equal(new Set(digests).size, layerCount)
@@ -92,7 +92,7 @@ describe("a pull of tart's image", () => {
     assert.deepEqual(await fetched(), [])
   })
 
-  it("a pull of tart's image that was killed goes on in the next process", async () => {
+  it("a killed pull of tart's image resumes in the next process", async () => {
     const place = path.join(folder, 'killed')
     const module = (name: string) => JSON.stringify(path.join(import.meta.dirname, name))
     const code = `import { openContentFolder } from ${module('../../images/content/store.ts')}
@@ -129,7 +129,7 @@ describe("a pull of tart's image", () => {
     assert.equal((await fetched()).length, layerCount)
   })
 
-  it("a pull of tart's image does not take a layer for known that was not what it should be", async () => {
+  it("a pull of tart's image does not reuse a layer that failed verification", async () => {
     const store = await openContentFolder(path.join(folder, 'wrong'))
     const digests = await layers()
     const whole = bad.blobs.get(digests[0] ?? '') ?? Buffer.alloc(0)

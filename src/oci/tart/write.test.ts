@@ -48,7 +48,7 @@ async function collect(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
 }
 
 describe('compressing as Apple does', () => {
-  it('compressing as Apple does gives back what it was given, whatever that is and however it comes', async () => {
+  it('compressing as Apple does is reversible for any content in pieces of any size', async () => {
     const inputs = [
       Buffer.alloc(0),
       Buffer.from('a'),
@@ -142,7 +142,7 @@ describe('an image written in the format of tart', () => {
     assert.ok((await fs.readFile(path.join(folder, 'nvram.bin'))).equals(nvram))
   })
 
-  it('an image written in the format of tart is the same each time, and after a change most of it is there already', async () => {
+  it('an image written in the format of tart is deterministic, and a small change leaves most layers the same', async () => {
     const disk = texture(3 * mebi, 3)
     const first = await write(await imageOf(disk), 'twice')
     const again = await write(await imageOf(disk), 'twice')
@@ -171,7 +171,7 @@ describe('an image written in the format of tart', () => {
     assert.ok((await fs.readFile(path.join(folder, 'skopeo.raw'))).equals(texture(1.5 * mebi, 5)))
   })
 
-  it('an image written in the format of tart is refused for a VM that has nothing of what tart needs', async () => {
+  it('an image written in the format of tart is refused for a VM without config and NVRAM', async () => {
     const plain = await imageOf(texture(mebi), { machine: undefined } as never)
     await assert.rejects(tartSource(store).resolve(plain), /no hardware model and NVRAM.*without --format tart/s)
   })
