@@ -168,12 +168,6 @@ export const waitingLonger = {
   timeout: { ...waiting.timeout, default: 60 },
 } as const satisfies Options
 
-/** For commands that wait by default. */
-export const waitsByItself = {
-  wait: { type: 'boolean', description: 'Wait until done (default)' },
-  'no-wait': { type: 'boolean', description: 'Return at once' },
-} as const satisfies Options
-
 export const printed = {
   output: { type: 'choice', short: 'o', choices: formats, default: 'table', description: 'Output format' },
 } as const satisfies Options

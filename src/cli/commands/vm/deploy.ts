@@ -18,7 +18,6 @@ import {
   printed,
   type Session,
   waiting,
-  waitsByItself,
 } from '../../command.ts'
 import { UsageError } from '../../line/usage.ts'
 import { visible } from '../../output/output.ts'
@@ -79,9 +78,9 @@ export const command = defineCommand({
       description: 'Over the quota of the namespace: wait, or fail',
     },
     ...waiting,
-    ...waitsByItself,
-    'dry-run': { type: 'boolean', description: 'Only show which node and image it would use' },
+    wait: { type: 'boolean', description: 'Wait until done (default)' },
     'no-wait': { type: 'boolean', description: 'Return at once; a VM that fails is kept' },
+    'dry-run': { type: 'boolean', description: 'Only show which node and image it would use' },
     ...namespaced,
     ...printed,
   },
