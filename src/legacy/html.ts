@@ -1,7 +1,7 @@
 // The mapping as an HTML page of the service, with an anchor for each row, which legacy answers link to.
 import { operationsText, reasonFor } from './advice.ts'
-import { legacyRows } from './map.ts'
-import { groups, type LegacyRow } from './row.ts'
+import { rowsByGroup } from './map.ts'
+import type { LegacyRow } from './row.ts'
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 const escaped = (text: string): string => text.replaceAll(/[&<>"]/g, (character) => entities[character] ?? '')
@@ -16,10 +16,11 @@ function line(row: LegacyRow): string {
 }
 
 export function legacyHtml(): string {
-  const tables = groups.map((group) => {
-    const rows = legacyRows.filter((row) => row.group === group)
-    return `<h2>${group}</h2>\n<table>\n<tr><th>2.4.x</th><th>Now</th><th>Command</th></tr>\n${rows.map(line).join('\n')}\n</table>`
-  })
+  const tables = Array.from(
+    rowsByGroup,
+    ([group, rows]) =>
+      `<h2>${group}</h2>\n<table>\n<tr><th>2.4.x</th><th>Now</th><th>Command</th></tr>\n${rows.map(line).join('\n')}\n</table>`,
+  )
   return `<!doctype html>
 <html lang="en">
 <head>

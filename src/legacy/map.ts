@@ -1,7 +1,7 @@
 // The mapping of the 2.4.x API to this one: one row for each line of docs/spec.md R50, which a test compares. The gateway,
 // docs/reference/orka-2.4.md, `svc3 migrate map` and `svc3 migrate scan` read these rows.
 import { operations } from '../api/index.ts'
-import { anchorOf, type Group, type LegacyCall, type LegacyMethod, type LegacyRow, type Replacement } from './row.ts'
+import { anchorOf, type LegacyCall, type LegacyMethod, type LegacyRow, type Replacement } from './row.ts'
 
 type RowOptions = Partial<Pick<LegacyRow, 'commands' | 'bodies' | 'kept'>> & { readonly alsoSent?: readonly string[] }
 
@@ -14,14 +14,14 @@ const callsOf = (texts: readonly string[]): LegacyCall[] =>
 
 type RowFields = Pick<LegacyRow, 'fate' | 'operations' | 'advice'> & RowOptions
 
-function row(group: Group, texts: readonly string[], { alsoSent = [], ...rest }: RowFields) {
+function row(group: string, texts: readonly string[], { alsoSent = [], ...rest }: RowFields) {
   const calls = callsOf(texts)
   const anchor = anchorOf(calls[0] as LegacyCall)
   const variants = callsOf(alsoSent)
   return { group, anchor, calls, variants, commands: [], bodies: [], kept: undefined, ...rest } satisfies LegacyRow
 }
 
-const rowsOf = (group: Group) => ({
+const rowsOf = (group: string) => ({
   replaced: (
     texts: readonly string[],
     by: readonly Replacement[],
@@ -206,3 +206,5 @@ export const legacyRows: readonly LegacyRow[] = [
   ),
   other.removed(['GET /validate-license-key'], 'license keys are obsolete; do not send one'),
 ]
+
+export const rowsByGroup: ReadonlyMap<string, readonly LegacyRow[]> = Map.groupBy(legacyRows, ({ group }) => group)

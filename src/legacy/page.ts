@@ -1,7 +1,7 @@
 // Generates docs/reference/orka-2.4.md from the rows.
 import { operationsText } from './advice.ts'
-import { legacyRows } from './map.ts'
-import { groups, type LegacyRow } from './row.ts'
+import { rowsByGroup } from './map.ts'
+import type { LegacyRow } from './row.ts'
 
 const intro = `# Orka 2.4: every call and what replaces it
 
@@ -39,10 +39,11 @@ function line(row: LegacyRow): string {
 }
 
 export function legacyPage(): string {
-  const tables = groups.map((group) => {
-    const rows = legacyRows.filter((row) => row.group === group)
-    return `\n## ${group}\n\n| 2.4.x | 3.0 | Command | Gateway |\n|---|---|---|---|\n${rows.map(line).join('\n')}\n`
-  })
+  const tables = Array.from(
+    rowsByGroup,
+    ([group, rows]) =>
+      `\n## ${group}\n\n| 2.4.x | 3.0 | Command | Gateway |\n|---|---|---|---|\n${rows.map(line).join('\n')}\n`,
+  )
   return `${intro}${tables.join('')}${notes}`
 }
 

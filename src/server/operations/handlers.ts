@@ -36,7 +36,8 @@ export interface Call<O extends Operation> {
   readonly expedite?: AbortSignal | undefined
   /**
    * Writes the event of a change before its answer, which may wait for more, so that later events come after it.
-   * Otherwise the event is written when the handler returns. Set for operations that change something.
+   * Otherwise the event is written when the handler returns. Set for operations that change something. Callers may pass
+   * one of theirs, which is called after the event.
    */
   readonly accepted?: ((answer: unknown) => Promise<void>) | undefined
   /** Authenticates the caller again. Set for WebSockets. */
