@@ -3,6 +3,7 @@
 import { expected } from './expectation.ts'
 import { assertReal } from './rehearsal.ts'
 import {
+  compareRevs,
   type Entry,
   isFault,
   type Json,
@@ -82,25 +83,42 @@ export class Collection<T> {
 
   async #create(key: string, requested: T, preconditions?: readonly Precondition[]): Promise<Entry<T>> {
     const { value, made } = expected(key, undefined, requested)
-    const isTaken = (): boolean => this.at(key) !== undefined
-    assertReal(key, value, isTaken())
-    const write = () => this.#store.create(key, value as Json, preconditions)
-    return (await this.#written(write, made, isTaken)) as Entry<T>
+    assertReal(key, value, this.at(key) !== undefined)
+    try {
+      const created = await this.#store.create(key, value as Json, preconditions)
+      made()
+      if (!this.#has(created.rev)) await this.#reached(created.rev)
+      return created as Entry<T>
+    } catch (error) {
+      return this.#lost(error, () => this.at(key) !== undefined)
+    }
   }
 
   async update(entry: Entry<T>, requested: T, preconditions?: readonly Precondition[]): Promise<Entry<T>> {
     const { value: added, made } = expected(entry.key, entry.rev, requested)
     const value = this.#revised(entry.value, added)
     assertReal(entry.key, value)
-    const write = () => this.#store.update(entry.key, value as Json, entry.rev, preconditions)
-    return (await this.#written(write, made, () => this.#hasChanged(entry))) as Entry<T>
+    try {
+      const updated = await this.#store.update(entry.key, value as Json, entry.rev, preconditions)
+      made()
+      if (!this.#has(updated.rev)) await this.#reached(updated.rev)
+      return updated as Entry<T>
+    } catch (error) {
+      return this.#lost(error, () => this.at(entry.key)?.rev !== entry.rev)
+    }
   }
 
   async delete(entry: Entry<T>): Promise<Rev> {
     const { made } = expected(entry.key, entry.rev, undefined)
     assertReal(entry.key, undefined)
-    const write = async () => ({ rev: await this.#store.delete(entry.key, entry.rev) })
-    return (await this.#written(write, made, () => this.#hasChanged(entry))).rev
+    try {
+      const rev = await this.#store.delete(entry.key, entry.rev)
+      made()
+      if (!this.#has(rev)) await this.#reached(rev)
+      return rev
+    } catch (error) {
+      return this.#lost(error, () => this.at(entry.key)?.rev !== entry.rev)
+    }
   }
 
   /**
@@ -127,31 +145,16 @@ export class Collection<T> {
     }
   }
 
-  async #written<W extends { readonly rev: Rev }>(
-    write: () => Promise<W>,
-    made: () => void,
-    isLossSeen: () => boolean,
-  ) {
-    try {
-      const written = await write()
-      made()
-      await this.#reached(written.rev)
-      return written
-    } catch (error) {
-      // Another writer was first, perhaps on another server. A retry can only succeed once its change is seen here.
-      // A precondition may belong to another collection; see `moved`.
-      if (isLost(error) && !(error instanceof PreconditionFailed)) await this.#seen(isLossSeen)
-      throw error
-    }
-  }
-
-  #hasChanged({ key, rev }: Precondition): boolean {
-    return this.at(key)?.rev !== rev
+  /** Another writer was first, perhaps on another server. A retry can only succeed once its change is seen here. */
+  async #lost(error: unknown, isSeen: () => boolean): Promise<never> {
+    // A precondition may belong to another collection; see `moved`.
+    if (isLost(error) && !(error instanceof PreconditionFailed)) await this.#seen(isSeen)
+    throw error
   }
 
   /** Waits briefly until the change of a record that failed a precondition is seen here. */
   moved(entry: Precondition): Promise<void> {
-    return this.#seen(() => this.#hasChanged(entry))
+    return this.#seen(() => this.at(entry.key)?.rev !== entry.rev)
   }
 
   async #seen(isSeen: () => boolean): Promise<void> {
@@ -165,6 +168,10 @@ export class Collection<T> {
       const unsubscribe = this.view.subscribe(() => isSeen() && done())
       const timer = setTimeout(done, lostMs)
     })
+  }
+
+  #has(rev: Rev): boolean {
+    return compareRevs(this.view.rev, rev) >= 0
   }
 
   async #reached(rev: Rev): Promise<void> {

@@ -114,10 +114,15 @@ export class View<T> {
   /** As `reached`, for writers. Rejects after `timeoutMs`, because a view that does not follow the store is a fault. */
   async reachedSoon(rev: Rev): Promise<void> {
     if (this.#has(rev)) return
-    const late = new AbortController()
-    const error = new Error(`${this.prefix} has not reached revision ${rev} within ${this.#timeoutMs} ms`)
-    const timer = setTimeout(() => late.abort(error), this.#timeoutMs).unref()
-    await this.reached(rev, late.signal).finally(() => clearTimeout(timer))
+    const waiter = this.#wait(rev)
+    const late = new Error(`${this.prefix} has not reached revision ${rev} within ${this.#timeoutMs} ms`)
+    const timer = setTimeout(() => waiter.reject(late), this.#timeoutMs).unref()
+    try {
+      await waiter.promise
+    } finally {
+      clearTimeout(timer)
+      this.#waiters.delete(waiter)
+    }
   }
 
   #has(rev: Rev): boolean {
@@ -168,7 +173,7 @@ export class View<T> {
         this.#trouble = 'the store is closed'
       } catch (error) {
         this.#trouble = error instanceof Error ? error.message : String(error)
-        // Callers that wait for the first list are told, because waiting longer does not help.
+        // Callers that wait for the first list are rejected, because waiting longer does not help.
         if (isFault(error, 'Damaged') && this.#firstRev === undefined)
           for (const waiter of this.#waiters) waiter.reject(error)
         // The first Compacted is how the store asks for a new list, and is not a failure.
@@ -198,10 +203,10 @@ export class View<T> {
     this.#announce(changes, page.rev)
   }
 
-  #apply(told: readonly Change<T>[]): void {
-    const last = told.at(-1)
+  #apply(received: readonly Change<T>[]): void {
+    const last = received.at(-1)
     if (!last) return
-    const changes = this.#update(told)
+    const changes = this.#update(received)
     for (const change of changes) {
       if (change.type === 'delete') this.#keys.delete(change.key)
       else if (!change.previous) this.#keys.add(change.entry.key)
