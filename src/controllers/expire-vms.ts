@@ -22,16 +22,16 @@ export function expireVms(controller: Controller): Loop {
     everyMs: sweepMs,
     run: async (signal) => {
       const nowMs = clock.now().getTime()
-      const others = createSlices()
+      const yieldToOthers = createSlices()
       for (const entry of vms.each()) {
         const due = dueOf(entry.value)
         if (due && due.atMs <= nowMs) await end(entry, due.why)
         else if (due) wakeAt(due.atMs)
-        await others()
+        await yieldToOthers()
         if (signal.aborted) return
       }
       for (const entry of vmSecrets.each()) {
-        await others()
+        await yieldToOthers()
         const { value } = entry
         const isOld = nowMs - Date.parse(value.createdAt) > secretGraceMs
         if (isOld && vms.get(value.namespace, value.name)?.value.uid !== value.uid)

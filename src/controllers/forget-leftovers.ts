@@ -59,9 +59,9 @@ async function marksOf(
   nowMs: number,
 ): Promise<ReadonlyMap<string, Mark>> {
   const marks = new Map<string, Mark>()
-  const others = createSlices()
+  const yieldToOthers = createSlices()
   for (const { value } of nodes.each()) {
-    await others()
+    await yieldToOthers()
     const { name, leaving: mark } = value
     if (mark === undefined) continue
     const before = known.get(name)

@@ -32,7 +32,7 @@ interface LeaderRecord {
   readonly beat: number
 }
 
-interface Led {
+interface Lead {
   entry: Entry<LeaderRecord>
   untilMs: number
   readonly expiry: AbortController
@@ -47,7 +47,7 @@ export function startLeadership(options: LeadershipOptions): Leadership {
   const { store, name, holder, lead, log, leaseMs = defaultLeaseMs, nowMs = () => performance.now() } = options
   const key = `/leadership/${name}`
   const stopping = new AbortController()
-  let led: Led | undefined
+  let led: Lead | undefined
   /** The revision of another leader, and when it was first seen by the local clock. */
   let seen: { readonly rev: string; readonly sinceMs: number } | undefined
 
@@ -78,7 +78,7 @@ export function startLeadership(options: LeadershipOptions): Leadership {
   }
 
   /** The lease expires by time alone, also while the store does not answer. */
-  async function expire(mine: Led): Promise<void> {
+  async function expire(mine: Lead): Promise<void> {
     while (led === mine && !mine.expiry.signal.aborted) {
       const leftMs = mine.untilMs - nowMs()
       if (leftMs <= 0) return stepDown('its record could not be renewed in time')
@@ -86,7 +86,7 @@ export function startLeadership(options: LeadershipOptions): Leadership {
     }
   }
 
-  async function renew(mine: Led): Promise<void> {
+  async function renew(mine: Lead): Promise<void> {
     const sentMs = nowMs()
     try {
       const { value } = mine.entry
@@ -102,12 +102,12 @@ export function startLeadership(options: LeadershipOptions): Leadership {
   }
 
   /** The record has changed, or the answer to an own write was lost. */
-  async function settle(mine: Led): Promise<void> {
+  async function settle(mine: Lead): Promise<void> {
     const entry = await read()
     if (entry && isOurs(entry, mine)) mine.entry = entry
     else await stepDown(`${entry?.value.holder ?? 'nobody'} does`)
   }
-  const isOurs = ({ value }: Entry<LeaderRecord>, mine: Led): boolean =>
+  const isOurs = ({ value }: Entry<LeaderRecord>, mine: Lead): boolean =>
     value.holder === holder && value.term === mine.entry.value.term
 
   async function follow(): Promise<void> {

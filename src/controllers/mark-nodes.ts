@@ -13,18 +13,18 @@ const timeoutMs = 40_000
 /** Nodes that return together are admitted one after the other. Each is allowed this much time. */
 const maxArrivalMs = 20
 
-export function markNodes(controller: Controller, presence: Presence, patience = timeoutMs): Loop {
+export function markNodes(controller: Controller, presence: Presence, lostAfterMs = timeoutMs): Loop {
   const { collections, clock, log } = controller
-  const seen = new SeenNodes(performance.now(), patience)
+  const seen = new SeenNodes(performance.now(), lostAfterMs)
 
   return startController(controller, 'mark-nodes', {
-    everyMs: Math.min(everyMs, patience),
+    everyMs: Math.min(everyMs, lostAfterMs),
     run: async (signal) => {
       const nowMs = performance.now()
-      const others = createSlices()
+      const yieldToOthers = createSlices()
       const away: NodeRecord[] = []
       for (const { value } of collections.nodes.each()) {
-        await others()
+        await yieldToOthers()
         const isOpen = presence.isOpen(value.name)
         seen.note(value.name, isOpen, nowMs)
         if (isOpen && !value.isReady) await mark(value, true, nowMs)

@@ -18,7 +18,7 @@ interface Pulls {
 }
 
 const everyMs = 60_000
-const atOnce = 2
+const maxConcurrentPulls = 2
 
 export function pullImages(controller: Controller, pulls: Pulls): Loop {
   const { log } = controller
@@ -39,7 +39,7 @@ export function pullImages(controller: Controller, pulls: Pulls): Loop {
       for (const [key, { stop }] of running) if (!keys.has(key)) stop.abort(new Error('the pull was canceled'))
       await pulls.clean(all)
       for (const each of all) {
-        if (running.size >= atOnce) break
+        if (running.size >= maxConcurrentPulls) break
         if (!running.has(keyOf(each))) begin(each)
       }
     },

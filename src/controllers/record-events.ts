@@ -88,13 +88,13 @@ const vmEvent: Compare<VmRecord> = (before, after) => {
   return found && { namespace, kind: 'vms', name, uid, ...found }
 }
 
-type Found = Pick<EventDraft, 'reason' | 'message' | 'isBad'>
+type EventText = Pick<EventDraft, 'reason' | 'message' | 'isBad'>
 
-function vmChange(before: VmRecord, after: VmRecord): Found | undefined {
+function vmChange(before: VmRecord, after: VmRecord): EventText | undefined {
   const { name, failure, place, observed, desired } = after
   // The record is of another VM with the same name.
   if (before.uid !== after.uid) return undefined
-  const failed = (why: string): Found => ({
+  const failed = (why: string): EventText => ({
     reason: 'DeployFailed',
     message: `VM ${name} ${failureText(why)}`,
     isBad: true,
@@ -128,7 +128,11 @@ const isKept = ({ observed: was, desired: had }: VmRecord, { observed: is, desir
   was.generation === is.generation &&
   is.generation === has.generation
 
-function powerChange({ observed: was }: VmRecord, { name, observed: is }: VmRecord, where: string): Found | undefined {
+function powerChange(
+  { observed: was }: VmRecord,
+  { name, observed: is }: VmRecord,
+  where: string,
+): EventText | undefined {
   const wasUp = was.power === 'running' || was.power === 'unknown'
   if (wasUp && is.power === 'failed')
     return {

@@ -62,9 +62,9 @@ export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>
     const failed = { status: 'Failed', errorMessage: problem, finishedAt: at } as const
     if (await changePushJob(pushJobs, key, () => failed)) count += 1
   }
-  const others = createSlices()
+  const yieldToOthers = createSlices()
   for (const vm of vms.each()) {
-    await others()
+    await yieldToOthers()
     for (const capture of vm.value.captures ?? [])
       if (!isWaitedFor(collections, vm.value.namespace, capture)) await dropCapture(collections, vm, capture.id)
   }

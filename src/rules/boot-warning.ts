@@ -8,14 +8,14 @@ interface Booted {
   readonly os?: 'macos' | 'linux' | 'other' | undefined
 }
 
-interface Found {
+interface BootPartitions {
   readonly efi: boolean
   readonly bios: boolean
   readonly apple: boolean
 }
 
 /** What will not boot, and what to do; undefined if the disk may boot. */
-export function bootWarning({ architecture, firmware, os }: Booted, found: Found): string | undefined {
+export function bootWarning({ architecture, firmware, os }: Booted, found: BootPartitions): string | undefined {
   if (architecture === 'arm64') {
     // The firmware of a Mac boots an Apple container without an EFI system partition.
     if (found.apple && os !== 'linux') return undefined

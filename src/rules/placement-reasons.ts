@@ -8,7 +8,7 @@ import { counted, memorySize } from './sizes.ts'
 
 type Cause = Obstacle['cause']
 type Of<C extends Cause> = Extract<Obstacle, { cause: C }>
-type Asked = Pick<Demand, 'node' | 'cpu' | 'memoryMiB' | 'architecture' | 'gpuPassthrough'>
+type RequestedResources = Pick<Demand, 'node' | 'cpu' | 'memoryMiB' | 'architecture' | 'gpuPassthrough'>
 
 const isShortage = (obstacle: Obstacle): obstacle is Shortage => obstacle.cause === 'cpu' || obstacle.cause === 'memory'
 /** Whether more is requested than the node has in total. */
@@ -38,7 +38,7 @@ interface Row<C extends Cause> {
   /** Follows the name of a node. */
   one(obstacle: Of<C>): string
   /** Follows "No node". */
-  none(group: Group<C>, demand: Asked): string
+  none(group: Group<C>, demand: RequestedResources): string
   /** What applies to these nodes; undefined if the headline says enough. */
   some(nodes: Nodes<C>): string | undefined
   /** For ineligible nodes: what the other nodes are called. */
@@ -192,7 +192,7 @@ function groupsOf(reasons: readonly NodeReason[]): Group[] {
 }
 
 /** A sentence with the causes and the number of nodes for each. */
-export function summaryOf(reasons: readonly NodeReason[], demand: Asked, namespace: string): string {
+export function summaryOf(reasons: readonly NodeReason[], demand: RequestedResources, namespace: string): string {
   const groups = groupsOf(reasons)
   const [first] = groups
   const [only] = reasons

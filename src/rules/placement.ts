@@ -185,11 +185,12 @@ const obstacleOf = (node: Candidate, demand: Demand): Obstacle | undefined =>
   lastingObstacle(node, demand) ?? first(passing, node, demand)
 
 /** Whether the node was requested, or none was. */
-const isAsked = ({ name }: { readonly name: string }, { node }: Demand): boolean => node === undefined || node === name
+const isRequestedNode = ({ name }: { readonly name: string }, { node }: Demand): boolean =>
+  node === undefined || node === name
 
 /** Whether the node was not excluded by name and could take the VM when empty. */
 export const couldHold = (node: Capacity, demand: Demand): boolean =>
-  isAsked(node, demand) && lastingObstacle(node, demand) === undefined
+  isRequestedNode(node, demand) && lastingObstacle(node, demand) === undefined
 
 /**
  * Why no node could hold a VM even when empty, so that waiting does not help. Undefined if a node could, or if there
@@ -198,7 +199,7 @@ export const couldHold = (node: Capacity, demand: Demand): boolean =>
 export function neverFits(demand: Demand, nodes: Iterable<Reported>): readonly Never[] | undefined {
   const reasons: Never[] = []
   for (const node of nodes) {
-    if (!isAsked(node, demand)) continue
+    if (!isRequestedNode(node, demand)) continue
     const capacity = capacityOf(node)
     const obstacle = lastingObstacle(capacity, demand)
     if (!obstacle) return undefined
@@ -229,7 +230,7 @@ export function place<Node extends Candidate>(demand: Demand, nodes: Iterable<No
   const reasons: NodeReason[] = []
   let best: { readonly node: Node; readonly allocation: Allocation } | undefined
   for (const node of nodes) {
-    if (!isAsked(node, demand)) continue
+    if (!isRequestedNode(node, demand)) continue
     const obstacle = obstacleOf(node, demand)
     if (obstacle) {
       reasons.push({ node: node.name, obstacle })
@@ -275,13 +276,13 @@ function allocate(node: Candidate, demand: Demand): Allocation | undefined {
 }
 
 /** The fields of a VM's record that matter for placement. */
-interface Asked extends Pick<Demand, 'os' | 'reservedPorts'> {
+interface PlacementFields extends Pick<Demand, 'os' | 'reservedPorts'> {
   readonly shape: Omit<Demand, 'os' | 'reservedPorts'>
   /** The resolved reference, because nodes may have what the tag meant earlier. */
   readonly imageReference?: string | undefined
 }
 
-export const demandOf = ({ shape, reservedPorts, imageReference, os }: Asked): Demand => ({
+export const demandOf = ({ shape, reservedPorts, imageReference, os }: PlacementFields): Demand => ({
   ...shape,
   image: imageReference ?? shape.image,
   os,

@@ -60,8 +60,8 @@ function hasField({ type, properties, enum: values }: SelectableFields, [name, .
 
 /** `item` is the schema of the items. A selector on an unknown field is an error, not an empty list. */
 export function parseFieldSelector(text: string, item: SelectableFields): ParsedSelector {
-  return parse(text, equality, (asked) => {
-    const name = otherNames.get(asked) ?? asked
+  return parse(text, equality, (requested) => {
+    const name = otherNames.get(requested) ?? requested
     const path = name.split('.')
     if (!hasField(item, path))
       return `Unknown field "${name}": use one of ${Object.keys(item.properties ?? {}).join(', ')}`

@@ -37,7 +37,7 @@ export const automaticMemoryMiB = (cpu: number, node: { readonly cpu: number; re
   Math.max(128, Math.floor((node.memoryMiB * 0.8 * Math.min(cpu, node.cpu)) / node.cpu))
 
 /** GiB with one decimal, as in requests; 0 is automatic. */
-export const askedMemoryMiB = (gibi: number): number => Math.round(gibi * 1_024)
+export const requestedMemoryMiB = (gibi: number): number => Math.round(gibi * 1_024)
 
 const units = ['M', 'G', 'T'] as const
 const bytesOf: Readonly<Record<string, number>> = { M: 2 ** 20, G: 2 ** 30, T: 2 ** 40 }

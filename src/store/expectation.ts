@@ -15,8 +15,8 @@ interface Expectation {
 
 const current = new AsyncLocalStorage<Expectation>()
 
-export async function expecting<T>(asked: Omit<Expectation, 'isOver'>, work: () => Promise<T>): Promise<T> {
-  const expectation: Expectation = { ...asked, isOver: false }
+export async function expecting<T>(requested: Omit<Expectation, 'isOver'>, work: () => Promise<T>): Promise<T> {
+  const expectation: Expectation = { ...requested, isOver: false }
   try {
     return await current.run(expectation, work)
   } finally {

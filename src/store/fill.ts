@@ -12,7 +12,7 @@ interface Records {
   entries(): Iterable<Pick<Entry, 'key' | 'value'>> | AsyncIterable<Pick<Entry, 'key' | 'value'>>
 }
 
-const atOnce = 64
+const maxConcurrentWrites = 64
 
 /** Throws and changes nothing if the store has records. No server starts on the store until `finishFilling`. */
 export async function fillStore(store: Store, records: Records, since: string): Promise<void> {
@@ -23,7 +23,7 @@ export async function fillStore(store: Store, records: Records, since: string): 
   for await (const { key, value } of entries()) {
     keys.add(key)
     batch.push(put(store, key, value))
-    if (batch.length < atOnce) continue
+    if (batch.length < maxConcurrentWrites) continue
     await Promise.all(batch)
     batch = []
   }

@@ -8,10 +8,10 @@ type Observe = (operation: StoreOperation, seconds: number, outcome: StoreOutcom
 
 export function measured(store: Store, observe: Observe): Store {
   function timed<T>(operation: StoreOperation, startMs: number, working: Promise<T>): Promise<T> {
-    const tell = (outcome: StoreOutcome): void => observe(operation, (performance.now() - startMs) / 1_000, outcome)
+    const report = (outcome: StoreOutcome): void => observe(operation, (performance.now() - startMs) / 1_000, outcome)
     working.then(
-      () => tell('ok'),
-      (error: unknown) => tell(error instanceof StoreError ? error.fault : 'error'),
+      () => report('ok'),
+      (error: unknown) => report(error instanceof StoreError ? error.fault : 'error'),
     )
     return working
   }

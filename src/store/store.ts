@@ -61,7 +61,7 @@ interface Span {
  */
 export interface Exchange {
   /** Every change up to here was delivered to this process. */
-  told(): Rev
+  deliveredRev(): Rev
   /** The changes after `rev` that were delivered to this process; undefined if it no longer has them. */
   changesAfter(rev: Rev): Span | undefined
   /** Applies the changes that another process received after `after`. Changes that are known here are skipped. */

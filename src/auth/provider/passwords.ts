@@ -35,8 +35,8 @@ export async function hashPassword(password: string): Promise<PasswordHash> {
 /** Throws `PasswordsBusy`. */
 export async function matches(password: string, stored: PasswordHash): Promise<boolean> {
   const hash = Buffer.from(stored.hash, 'base64')
-  const given = await derive(password, stored, hash.length)
-  return hash.length > 0 && timingSafeEqual(hash, given)
+  const derived = await derive(password, stored, hash.length)
+  return hash.length > 0 && timingSafeEqual(hash, derived)
 }
 
 /** Runs one after the other, because each takes 32 MiB and a thread of the pool that files and DNS also use. */

@@ -9,7 +9,7 @@ import type { DrivenPool, PoolCondition } from './driven-pool.ts'
 import { forgetWaiting, storeNews } from './job-records.ts'
 
 /** The pause while a paused or deleted pool has nothing to receive. */
-const restMs = 15_000
+const idlePauseMs = 15_000
 /** The pause before opening a session that another process holds. */
 const activeMs = 3_000
 /** A shorter time is a change of leader. */
@@ -50,7 +50,7 @@ export class JobListener {
       try {
         const pool = this.#driven.record()
         if (!pool || (pool.isPaused && !pool.deleting) || this.#isOver(pool)) {
-          await sleep(restMs, undefined, { signal })
+          await sleep(idlePauseMs, undefined, { signal })
           continue
         }
         await this.#listen(pool, signal)

@@ -16,7 +16,7 @@ import type { DrivenPool } from './driven-pool.ts'
 import { endJob } from './job-records.ts'
 
 const failedMs = 1_000
-const atOnce = 8
+const maxConcurrentSteps = 8
 
 export class RunnerSteps {
   readonly #driven: DrivenPool
@@ -251,6 +251,8 @@ export class RunnerSteps {
 /** Runs some in parallel, waits for all, then throws the first failure. */
 async function eachTried<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const failures: unknown[] = []
-  await forEachParallel(items, atOnce, (item) => work(item).catch((error: unknown) => void failures.push(error)))
+  await forEachParallel(items, maxConcurrentSteps, (item) =>
+    work(item).catch((error: unknown) => void failures.push(error)),
+  )
   if (failures.length > 0) throw failures[0]
 }

@@ -51,7 +51,7 @@ class AddressPorts {
   }
 }
 
-interface CountedNode {
+interface NodeCount {
   readonly room: { -readonly [Name in keyof NodeRoom]: NodeRoom[Name] }
   readonly address: AddressPorts
   readonly ports: number[]
@@ -60,7 +60,7 @@ interface CountedNode {
 export class Rooms {
   readonly #records: RoomRecords
   readonly #presence: Pick<Presence, 'isOpen'>
-  readonly #counted = new Map<string, CountedNode>()
+  readonly #counted = new Map<string, NodeCount>()
   readonly #addresses = new Map<string, AddressPorts>()
   readonly #lists = new Map<string, readonly NodeRoom[]>()
   /** Names of nodes to be counted again. */
@@ -165,10 +165,10 @@ export class Rooms {
     }
   }
 
-  #emptyNode(entry: Entry<NodeRecord>): CountedNode {
+  #emptyNode(entry: Entry<NodeRecord>): NodeCount {
     const { report } = entry.value
     const address = this.#address(report?.ip ?? '')
-    const room: CountedNode['room'] = {
+    const room: NodeCount['room'] = {
       ...capacityOf(entry.value),
       entry,
       slots: freeSlots(this.#records, entry.value),
@@ -187,11 +187,11 @@ export class Rooms {
         this.#stale.add(entry.value.name)
       },
     }
-    const counted: CountedNode = { room, address, ports: [] }
+    const counted: NodeCount = { room, address, ports: [] }
     return counted
   }
 
-  #subtract(counted: CountedNode, { cpu, memoryMiB, gpus, os, ports }: NodeUse): void {
+  #subtract(counted: NodeCount, { cpu, memoryMiB, gpus, os, ports }: NodeUse): void {
     const { room } = counted
     room.freeCpu -= cpu
     room.freeMemoryMiB -= memoryMiB
@@ -201,7 +201,7 @@ export class Rooms {
     this.#addPorts(counted, ports)
   }
 
-  #addPorts({ address, ports: own }: CountedNode, ports: readonly number[]): void {
+  #addPorts({ address, ports: own }: NodeCount, ports: readonly number[]): void {
     for (const port of ports) {
       own.push(port)
       address.add(port)

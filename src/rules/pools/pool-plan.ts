@@ -105,7 +105,7 @@ export function planPools(situation: PoolSituation): PoolPlan {
   for (const slot of slots)
     if (!known.has(slot.poolUid)) planner.leaving.set(slot.uid, end('PoolDeleted', 'Its pool was deleted'))
   for (const pool of pools) planner.rotate(pool)
-  const reserved = giveWay(situation, planner.leaving)
+  const reserved = evictForWaiting(situation, planner.leaving)
   const statuses = new Map(pools.map((pool) => [pool.uid, planner.fill(pool, reserved)] as const))
   const leaves = slots.flatMap(({ uid, node, isLeaving }) => {
     const why = planner.leaving.get(uid)
@@ -241,7 +241,7 @@ class Planner {
 }
 
 /** Removes idle slots for waiting VMs. Returns the nodes that those VMs will use, where no slot may start. */
-function giveWay({ slots, nodes, waiting }: PoolSituation, leaving: Map<string, End>): ReadonlySet<string> {
+function evictForWaiting({ slots, nodes, waiting }: PoolSituation, leaving: Map<string, End>): ReadonlySet<string> {
   const wanted = new Set<string>()
   /** What the removals will free, minus the VMs that it is meant for. */
   const promised = new Map<string, Freed>()

@@ -47,17 +47,17 @@ export function warmKeyOf(vm: WarmRequest): string | undefined {
   return slotKey(shape, vm)
 }
 
-interface Where {
+interface SlotNode {
   readonly name: string
   readonly tags: readonly string[]
 }
 
 /** Checks name and tag. The slot already has its resources. */
-const mayRunOn = ({ node, tag, tagRequired }: VmShape, { name, tags }: Where): boolean =>
+const mayRunOn = ({ node, tag, tagRequired }: VmShape, { name, tags }: SlotNode): boolean =>
   (node === undefined || node === name) && (!tagRequired || tag === undefined || tags.includes(tag))
 
 /** Prefers a node with the preferred tag, then the oldest slot. */
-export function chooseSlot<S extends { readonly node: Where; readonly createdAt: string }>(
+export function chooseSlot<S extends { readonly node: SlotNode; readonly createdAt: string }>(
   shape: VmShape,
   slots: readonly S[],
 ): S | undefined {

@@ -129,8 +129,8 @@ export const resources = Object.keys(words) as Resource[]
 
 export function excessText(namespace: string, { resource, limit, used, requested }: Excess): string {
   const { amount, noun } = words[resource]
-  const asked = resource === 'vms' || resource === 'macos' ? '' : `; ${amount(requested)} requested`
-  return `Quota of ${namespace} reached: ${amount(used)} of ${amount(limit)} ${noun} in use${asked}`
+  const requestedText = resource === 'vms' || resource === 'macos' ? '' : `; ${amount(requested)} requested`
+  return `Quota of ${namespace} reached: ${amount(used)} of ${amount(limit)} ${noun} in use${requestedText}`
 }
 
 /** Limits below the current use, by field. */

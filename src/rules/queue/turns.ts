@@ -12,7 +12,7 @@ export interface Turn extends Waiting {
 /** The number of VMs without room that are watched per namespace, in queue order. */
 const watched = 100
 
-interface Kept {
+interface Reservation {
   readonly key: string
   readonly node: string
 }
@@ -24,7 +24,7 @@ export class Starvation<T extends Turn> {
   /** VMs that were overtaken: a later one got a node that they could have used. */
   readonly passedOver = new Map<string, Map<string, T>>()
   /** The reserved node of each namespace. */
-  readonly kept = new Map<string, Kept>()
+  readonly kept = new Map<string, Reservation>()
 
   /** Forgets a VM that waits no longer. Returns whether a node was reserved for it. */
   forget(key: string): boolean {

@@ -36,7 +36,7 @@ function watched({ others = [other] as readonly ServerRecord[] } = {}) {
       shown: async () => undefined,
     },
     exchange: {
-      told: () => world.told,
+      deliveredRev: () => world.told,
       changesAfter: () => undefined,
       learn: (_after, { changes, rev }) => {
         world.learnt.push(...changes)

@@ -111,11 +111,11 @@ export class StalenessGuard {
     const { calls, exchange, horizon } = this.#options
     const limited = AbortSignal.any([signal, AbortSignal.timeout(silentMs)])
     try {
-      const after = exchange.told()
+      const after = exchange.deliveredRev()
       const { rev, isAway, changes } = await calls.call(server, tellRevision, { after }, limited)
-      if (compareRevs(rev, exchange.told()) <= 0) return undefined
+      if (compareRevs(rev, exchange.deliveredRev()) <= 0) return undefined
       if (!isAway || !changes)
-        return `the server at ${server.internalUrl} is at revision ${rev}, this one at ${exchange.told()}`
+        return `the server at ${server.internalUrl} is at revision ${rev}, this one at ${exchange.deliveredRev()}`
       exchange.learn(after, { changes: changes as readonly Change[], rev })
       const isShown = await horizon.shown(rev, limited).then(
         () => true,

@@ -11,7 +11,7 @@ import {
   type VmShapeInput,
 } from '../../api/vms/vm-shape.ts'
 import { isTag } from '../../rules/names.ts'
-import { askedMemoryMiB } from '../../rules/sizes.ts'
+import { requestedMemoryMiB } from '../../rules/sizes.ts'
 
 const defaults = {
   cpu: 3,
@@ -45,7 +45,7 @@ export function shapeOf(
     image: image.name,
     architecture: image.architecture,
     cpu: input.cpu || base.cpu,
-    memoryMiB: input.memory ? askedMemoryMiB(input.memory) : base.memoryMiB,
+    memoryMiB: input.memory ? requestedMemoryMiB(input.memory) : base.memoryMiB,
     ...(node !== undefined && { node }),
     ...(tag !== undefined && { tag }),
     tagRequired: input.tagRequired ?? base.tagRequired,

@@ -24,16 +24,16 @@ import { encodeMeta, encodeRecord, type Layout, newOperationId } from './records
 import { grpc } from './verdict.ts'
 
 /** Safe to repeat, so these have short deadlines. */
-export const repeatable: EtcdCallOptions = { isRepeatable: true, tryMs: 1_000 }
-export const paging: EtcdCallOptions = { isRepeatable: true, tryMs: 5_000 }
+export const repeatableOptions: EtcdCallOptions = { isRepeatable: true, tryMs: 1_000 }
+export const pagingOptions: EtcdCallOptions = { isRepeatable: true, tryMs: 5_000 }
 /**
  * A create is tried once. A paused member may carry out the first try long after the second one was made and deleted,
  * and so recreate a deleted record.
  */
-export const once: EtcdCallOptions = { isRepeatable: false, tryMs: 2_000 }
+export const createOptions: EtcdCallOptions = { isRepeatable: false, tryMs: 2_000 }
 /** For calls whose caller has already waited for some time. */
-export const looking: EtcdCallOptions = { isRepeatable: true, tryMs: 1_000, timeoutMs: 2_500 }
-export const checking: EtcdCallOptions = { isRepeatable: true, tryMs: 1_000, timeoutMs: 2_000, isUrgent: true }
+export const lookupOptions: EtcdCallOptions = { isRepeatable: true, tryMs: 1_000, timeoutMs: 2_500 }
+export const checkOptions: EtcdCallOptions = { isRepeatable: true, tryMs: 1_000, timeoutMs: 2_000, isUrgent: true }
 
 /** Such programs on SQL databases deliver changes late, and not in the order of their revisions. */
 const notEtcd = (): StoreError =>
@@ -52,7 +52,7 @@ export class EtcdCalls {
 
   async range(
     request: RangeRequest,
-    options: EtcdCallOptions = repeatable,
+    options: EtcdCallOptions = repeatableOptions,
   ): Promise<RangeResponse & { bytes: number }> {
     const { bytes } = await this.client.call(methods.range, encodeRange(request), options)
     return { ...decodeRange(bytes), bytes: bytes.length }
@@ -63,11 +63,15 @@ export class EtcdCalls {
     return { txn: decodeTxn(bytes), perhapsBefore }
   }
 
-  async find(key: string, revision?: number, options: EtcdCallOptions = repeatable): Promise<KeyValue | undefined> {
+  async find(
+    key: string,
+    revision?: number,
+    options: EtcdCallOptions = repeatableOptions,
+  ): Promise<KeyValue | undefined> {
     return (await this.range({ key: this.layout.key(key), revision }, options)).kvs[0]
   }
 
-  async newest(options: EtcdCallOptions = repeatable): Promise<number> {
+  async newest(options: EtcdCallOptions = repeatableOptions): Promise<number> {
     return (await this.range({ key: this.layout.metaKey, countOnly: true }, options)).header.revision
   }
 
@@ -84,7 +88,7 @@ export class EtcdCalls {
   }
 
   async compact(revision: number): Promise<void> {
-    await this.client.call(methods.compact, encodeCompact(revision), repeatable).catch((error: unknown) => {
+    await this.client.call(methods.compact, encodeCompact(revision), repeatableOptions).catch((error: unknown) => {
       if (!isOutOfRange(error)) throw error
     })
   }
@@ -92,7 +96,10 @@ export class EtcdCalls {
   /** Writes a meaningless change and returns its revision, which follows all earlier ones. */
   async sync(): Promise<number> {
     const { syncKey } = this.layout
-    const { txn } = await this.txn(encodePut(syncKey, encodeRecord(syncKey, newOperationId(), 'null')), repeatable)
+    const { txn } = await this.txn(
+      encodePut(syncKey, encodeRecord(syncKey, newOperationId(), 'null')),
+      repeatableOptions,
+    )
     return txn.header.revision
   }
 
@@ -112,13 +119,13 @@ export class EtcdCalls {
       const request = upgraded
         ? encodeUpdate(metaKey, upgraded, meta.modRevision)
         : encodeCreate(metaKey, encodeMeta(startRev))
-      await this.txn(request, repeatable)
+      await this.txn(request, repeatableOptions)
     }
   }
 
   async alarms(): Promise<readonly Alarm[]> {
     try {
-      return decodeAlarms((await this.client.call(methods.alarm, Buffer.alloc(0), checking)).bytes)
+      return decodeAlarms((await this.client.call(methods.alarm, Buffer.alloc(0), checkOptions)).bytes)
     } catch {
       // The user may lack the permission.
       return []

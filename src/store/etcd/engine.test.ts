@@ -16,7 +16,7 @@ import { Collection } from '../collection.ts'
 import { openCollections } from '../records/collections.ts'
 import { changeRev, compareRevs, ignoreLost, isFault, PreconditionFailed, type Store } from '../store.ts'
 import { View } from '../view.ts'
-import { EtcdCalls, paging } from './calls.ts'
+import { EtcdCalls, pagingOptions } from './calls.ts'
 import { EtcdClient } from './client.ts'
 import { type EtcdOptions, openEtcd } from './engine.ts'
 import { methods } from './protocol.ts'
@@ -198,7 +198,8 @@ describe('compaction', () => {
     let pages = 0
     t.mock.method(EtcdCalls.prototype, 'range', async function (this: EtcdCalls, ...asked: Parameters<typeof range>) {
       const found = await range.apply(this, asked)
-      if (asked[1] === paging && ++pages === 1) await store.compact((await store.update(last.key, 'new', last.rev)).rev)
+      if (asked[1] === pagingOptions && ++pages === 1)
+        await store.compact((await store.update(last.key, 'new', last.rev)).rev)
       return found
     })
     const { entries, rev } = await store.list('/l/')
@@ -365,11 +366,11 @@ it('a store that is cut off from etcd learns from another what that was handed, 
   const second = await well.update('/vms/a', 2, first.rev)
   const third = await well.delete('/vms/a', second.rev)
   await collectTo(well, '/', start, third)
-  const after = exchange.told()
+  const after = exchange.deliveredRev()
   const span = well.exchange?.changesAfter(after) ?? assert.fail()
   // As JSON, and earlier changes are skipped.
   for (let time = 0; time < 2; time++) exchange.learn(after, JSON.parse(JSON.stringify(span)))
-  assert.equal(exchange.told(), third)
+  assert.equal(exchange.deliveredRev(), third)
   const all = [
     ['put', first.rev],
     ['put', second.rev],
@@ -378,7 +379,7 @@ it('a store that is cut off from etcd learns from another what that was handed, 
   await eventually(() => assert.deepEqual(seen, all))
   // Changes after a gap are not applied.
   exchange.learn(String(Number(third) + 5), { changes: [], rev: String(Number(third) + 9) })
-  assert.equal(exchange.told(), third)
+  assert.equal(exchange.deliveredRev(), third)
   proxy.open()
   const fourth = await well.create('/vms/b', 1)
   await eventually(() => assert.deepEqual(seen, [...all, ['put', fourth.rev]]), 20_000)

@@ -18,7 +18,7 @@ import {
   type Store,
   StoreError,
 } from '../store.ts'
-import { checking, EtcdCalls, once, repeatable } from './calls.ts'
+import { checkOptions, createOptions, EtcdCalls, repeatableOptions } from './calls.ts'
 import { type ClientOptions, EtcdClient, EtcdFailure } from './client.ts'
 import { alarmAdvice, storeFault, unknown } from './faults.ts'
 import { Follower } from './follower.ts'
@@ -55,7 +55,7 @@ const syncMs = 200
 const catchUpMs = 10_000
 const defaultRecentChanges = 2_000
 /** Stands for text that is no revision. etcd never reaches this number, and treats 0 as a missing key. */
-const nobodys = Number.MAX_SAFE_INTEGER
+const unusedRevision = Number.MAX_SAFE_INTEGER
 
 export async function openEtcd(options: EtcdOptions): Promise<Store> {
   const client = new EtcdClient({ ...options, timeoutMs: options.timeoutMs ?? defaultTimeoutMs })
@@ -79,7 +79,7 @@ class EtcdStore implements Store {
   readonly #follower: Follower
   readonly #recent: RecentChanges
   readonly #meta: KeyValue
-  readonly #underWay = new Set<Promise<unknown>>()
+  readonly #calling = new Set<Promise<unknown>>()
   readonly #heartbeat: NodeJS.Timeout
   readonly #failure = Promise.withResolvers<Error>()
   #closing: Promise<void> | undefined
@@ -136,7 +136,7 @@ class EtcdStore implements Store {
         const etcdKey = this.#layout.key(key)
         const { txn } = await this.#calls.txn(
           encodeCreate(etcdKey, encodeRecord(etcdKey, op, text), this.#preconditions(preconditions)),
-          once,
+          createOptions,
         )
         if (!txn.succeeded)
           throw preconditions.length > 0 && !txn.found ? this.#failedPrecondition(preconditions, txn) : keyExists(key)
@@ -157,7 +157,7 @@ class EtcdStore implements Store {
       const request = encodeUpdate(etcdKey, encodeRecord(etcdKey, op, text), wanted, this.#preconditions(preconditions))
       const entryAt = (revision: number): Entry => this.#written(key, JSON.parse(text) as Json, revision)
       try {
-        const { txn, perhapsBefore } = await this.#calls.txn(request, repeatable)
+        const { txn, perhapsBefore } = await this.#calls.txn(request, repeatableOptions)
         const { succeeded, found, header } = txn
         const isOurs = found !== undefined && this.#layout.isWrittenBy(op, found)
         if (succeeded || isOurs) return entryAt(found?.modRevision ?? header.revision)
@@ -178,7 +178,7 @@ class EtcdStore implements Store {
     return this.#work(key, true, async () => {
       const wanted = await this.#expected(key, expect)
       const request = encodeDelete(this.#layout.key(key), wanted)
-      const { txn, perhapsBefore } = await this.#calls.txn(request, repeatable).catch(async (error: unknown) => {
+      const { txn, perhapsBefore } = await this.#calls.txn(request, repeatableOptions).catch(async (error: unknown) => {
         if (!(error instanceof EtcdFailure && error.perhaps)) throw error
         throw await judgeDelete(this.#calls, { key, before: wanted, failure: error })
       })
@@ -206,11 +206,11 @@ class EtcdStore implements Store {
   }
 
   readonly exchange: Exchange = {
-    told: () => this.#layout.rev(this.#follower.revision),
+    deliveredRev: () => this.#layout.rev(this.#follower.revision),
     changesAfter: (after) => {
       const from = this.#layout.revision(after)
       if (!(from >= this.#recent.since)) return undefined
-      return { changes: this.#recent.after(from, ''), rev: this.exchange.told() }
+      return { changes: this.#recent.after(from, ''), rev: this.exchange.deliveredRev() }
     },
     learn: (after, { changes, rev }) => {
       const from = this.#follower.revision
@@ -234,7 +234,7 @@ class EtcdStore implements Store {
   async health(): Promise<Health> {
     try {
       return await this.#work('its state', false, async () => {
-        await this.#calls.range({ key: this.#layout.metaKey }, checking)
+        await this.#calls.range({ key: this.#layout.metaKey }, checkOptions)
         const [alarm] = await this.#calls.alarms()
         if (alarm) return { ok: false, message: alarmAdvice[alarm] }
         const { trouble } = this.#follower
@@ -254,7 +254,7 @@ class EtcdStore implements Store {
 
   async #close(): Promise<void> {
     clearInterval(this.#heartbeat)
-    await Promise.allSettled(this.#underWay)
+    await Promise.allSettled(this.#calling)
     this.#feed.end()
     await this.#follower.stop()
     this.#calls.client.close()
@@ -264,13 +264,13 @@ class EtcdStore implements Store {
   async #work<T>(what: string, isWrite: boolean, work: () => Promise<T>): Promise<T> {
     if (this.#closing) throw closed()
     const working = work()
-    this.#underWay.add(working)
+    this.#calling.add(working)
     try {
       return await working
     } catch (error) {
       throw storeFault(error, what, isWrite)
     } finally {
-      this.#underWay.delete(working)
+      this.#calling.delete(working)
     }
   }
 
@@ -291,7 +291,7 @@ class EtcdStore implements Store {
   #preconditions(preconditions: readonly Precondition[]): EtcdPrecondition[] {
     return preconditions.map(({ key, rev }) => {
       const revision = this.#layout.revision(rev)
-      return { key: this.#layout.key(key), modRevision: isKey(key) && revision > 0 ? revision : nobodys }
+      return { key: this.#layout.key(key), modRevision: isKey(key) && revision > 0 ? revision : unusedRevision }
     })
   }
 
@@ -371,10 +371,10 @@ class EtcdStore implements Store {
 
   /** A watch begins after every write that was acknowledged here, and after the revision that its reader has seen. */
   async #catchUp(after: Rev, signal: AbortSignal): Promise<void> {
-    const asked = this.#layout.revision(after)
-    const wanted = Math.max(this.#acknowledged, Number.isNaN(asked) ? 0 : asked)
+    const requested = this.#layout.revision(after)
+    const wanted = Math.max(this.#acknowledged, Number.isNaN(requested) ? 0 : requested)
     if (wanted <= this.#follower.revision || signal.aborted) return
-    if (asked > this.#acknowledged) await this.#calls.assertKept(asked, after)
+    if (requested > this.#acknowledged) await this.#calls.assertKept(requested, after)
     if (await this.#follower.reached(wanted, syncMs, signal)) return
     // Another program may write to the cluster. Its revisions are seen only after a later write of this store.
     await this.#calls.sync().catch(() => undefined)
@@ -386,7 +386,7 @@ class EtcdStore implements Store {
   async #beat(): Promise<void> {
     await this.#calls.client.follow()
     const before = this.#follower.revision
-    const newest = await this.#calls.newest(checking).catch(() => before)
+    const newest = await this.#calls.newest(checkOptions).catch(() => before)
     if (newest < before && !this.#closing) this.#fail(replaced('its history went back, as after a restore'))
   }
 

@@ -1,7 +1,7 @@
 // Finds out whether a write with an unknown outcome was carried out. Each record names the operation that wrote it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { keyExists } from '../faults.ts'
-import { type EtcdCalls, looking } from './calls.ts'
+import { type EtcdCalls, lookupOptions } from './calls.ts'
 import { EtcdFailure } from './client.ts'
 
 interface LostWrite {
@@ -23,12 +23,12 @@ export async function recogniseCreate(calls: EtcdCalls, { key, op, before, failu
     throw failure
   }
   for (let look = 1; ; look++) {
-    const found = await calls.find(key, undefined, looking).catch(giveUp)
+    const found = await calls.find(key, undefined, lookupOptions).catch(giveUp)
     if (found && layout.isWrittenBy(op, found)) return found.modRevision
     // The record existed before the write. A delayed try may still succeed once that record is deleted.
     if (found && found.createRevision <= before) throw failure.settled ? keyExists(key) : failure
     // The record may have been created by this write and changed since.
-    const first = found && (await calls.find(key, found.createRevision, looking).catch(giveUp))
+    const first = found && (await calls.find(key, found.createRevision, lookupOptions).catch(giveUp))
     if (first && layout.isWrittenBy(op, first)) return first.modRevision
     if (!found && failure.settled) throw undone(failure)
     if (found || look >= looks) throw failure
@@ -37,7 +37,7 @@ export async function recogniseCreate(calls: EtcdCalls, { key, op, before, failu
 }
 
 export async function recogniseUpdate(calls: EtcdCalls, { key, op, before, failure }: LostWrite): Promise<number> {
-  const found = await calls.find(key, undefined, looking).catch(() => undefined)
+  const found = await calls.find(key, undefined, lookupOptions).catch(() => undefined)
   if (found && calls.layout.isWrittenBy(op, found)) return found.modRevision
   throw found?.modRevision === before && failure.settled ? undone(failure) : failure
 }
@@ -45,7 +45,7 @@ export async function recogniseUpdate(calls: EtcdCalls, { key, op, before, failu
 /** A deletion leaves no operation id. Only a record that still exists was certainly not deleted. */
 export async function judgeDelete(calls: EtcdCalls, lost: Omit<LostWrite, 'op'>): Promise<EtcdFailure> {
   const { key, before, failure } = lost
-  const found = failure.settled ? await calls.find(key, undefined, looking).catch(() => undefined) : undefined
+  const found = failure.settled ? await calls.find(key, undefined, lookupOptions).catch(() => undefined) : undefined
   return found?.modRevision === before ? undone(failure) : failure
 }
 

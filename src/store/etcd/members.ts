@@ -111,7 +111,7 @@ export class Members {
   ): Promise<EtcdConnection | undefined> {
     const { promise, resolve } = Promise.withResolvers<EtcdConnection | undefined>()
     const waiting = [...order]
-    let underWay = 0
+    let opening = 0
     let isOver = false
     let timer: NodeJS.Timeout | undefined
     const end = (connection?: EtcdConnection): void => {
@@ -124,10 +124,10 @@ export class Members {
       if (isOver) return
       const begun = this.#stopping.aborted ? undefined : waiting.shift()
       if (!begun) {
-        if (underWay === 0 || this.#stopping.aborted) end()
+        if (opening === 0 || this.#stopping.aborted) end()
         return
       }
-      underWay++
+      opening++
       timer = setTimeout(next, headStartMs)
       this.#open(begun.member).then(
         (connection) => {
@@ -136,7 +136,7 @@ export class Members {
           end(connection)
         },
         (error: unknown) => {
-          underWay--
+          opening--
           begun.member.problem = error instanceof Error ? error.message : String(error)
           begun.member.avoidUntilMs = performance.now() + avoidMs
           next()

@@ -4,7 +4,7 @@ import { retry, retryPolicies } from '../../platform/retry.ts'
 import { compacted } from '../faults.ts'
 import type { LogPage } from '../feed.ts'
 import { type Change, changeKey, type Entry, isFault, type Page, type Rev, StoreError } from '../store.ts'
-import { type EtcdCalls, isOutOfRange, paging } from './calls.ts'
+import { type EtcdCalls, isOutOfRange, pagingOptions } from './calls.ts'
 import type { EtcdEvent } from './protocol.ts'
 import type { Layout } from './records.ts'
 import { readWatch } from './watch.ts'
@@ -40,7 +40,7 @@ async function listAtOneRevision(calls: EtcdCalls, { prefix, after, limit }: Lis
     const isEmpty = wanted <= 0 || Buffer.compare(from, end) >= 0
     // etcd takes a limit of 0 for none, and refuses a range that ends before it begins.
     const request = isEmpty ? { key: layout.metaKey, countOnly: true } : { key: from, end, limit: wanted }
-    const found = await calls.range({ ...request, revision }, paging)
+    const found = await calls.range({ ...request, revision }, pagingOptions)
     revision ??= found.header.revision
     for (const kv of found.kvs) entries.push(layout.entry(kv))
     const last = found.kvs.at(-1)

@@ -2,7 +2,7 @@
 // up to 100 ms. Older changes are read from etcd.
 import { type Change, changeKey } from '../store.ts'
 
-interface Kept {
+interface RecentChange {
   readonly change: Change
   readonly revision: number
   readonly bytes: number
@@ -12,7 +12,7 @@ const maxBytes = 16 * 1_048_576
 
 export class RecentChanges {
   readonly #maxChanges: number
-  #kept: Kept[] = []
+  #kept: RecentChange[] = []
   #bytes = 0
   /** Every change after this revision is kept. */
   #since: number

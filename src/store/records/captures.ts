@@ -8,11 +8,11 @@ import type { CaptureForImage, ImageRecord, VmCapture, VmRecord } from './fleet-
 import { changePushJob, isFinished } from './push-jobs.ts'
 import { changeVm } from './vms.ts'
 
-type Kept = Pick<Collections, 'images' | 'pushJobs' | 'vms'>
+type CaptureRecords = Pick<Collections, 'images' | 'pushJobs' | 'vms'>
 
 /** Changes an image while this capture is in progress. Returns false if it is not, or no longer is. */
 export async function changeCaptured(
-  { images }: Pick<Kept, 'images'>,
+  { images }: Pick<CaptureRecords, 'images'>,
   { id, image }: Pick<CaptureForImage, 'id' | 'image'>,
   change: (record: ImageRecord) => ImageRecord,
 ): Promise<boolean> {
@@ -37,7 +37,7 @@ const afterFailure: Readonly<Record<CaptureForImage['kind'], Pick<ImageRecord, '
 }
 
 export async function failCapture(
-  kept: Kept,
+  kept: CaptureRecords,
   namespace: string,
   capture: VmCapture,
   problem: string,
@@ -49,7 +49,7 @@ export async function failCapture(
 }
 
 export function failImage(
-  kept: Pick<Kept, 'images'>,
+  kept: Pick<CaptureRecords, 'images'>,
   { id, image, kind }: Pick<CaptureForImage, 'id' | 'image' | 'kind'>,
   problem: string,
   at: string,
@@ -64,14 +64,18 @@ export function failImage(
 }
 
 /** Whether the image or push job still waits for the capture. */
-export function isWaitedFor({ images, pushJobs }: Kept, namespace: string, capture: VmCapture): boolean {
+export function isWaitedFor({ images, pushJobs }: CaptureRecords, namespace: string, capture: VmCapture): boolean {
   if (capture.kind !== 'push') return images.get('', capture.image)?.value.capture?.id === capture.id
   const job = pushJobs.get(namespace, capture.job)?.value
   return job?.capture === capture.id && !isFinished(job)
 }
 
 /** Removes the capture from the VM's record. */
-export async function dropCapture(kept: Pick<Kept, 'vms'>, { key, value }: Entry<VmRecord>, id: string): Promise<void> {
+export async function dropCapture(
+  kept: Pick<CaptureRecords, 'vms'>,
+  { key, value }: Entry<VmRecord>,
+  id: string,
+): Promise<void> {
   await changeVm(kept, key, value.uid, (record) => {
     const { captures = [], ...rest } = record
     const left = captures.filter((capture) => capture.id !== id)

@@ -4,7 +4,7 @@ import type { Image } from '../../api/images/images.ts'
 import type { ImageRecord, ImageVersion, KeptVersion, VmRecord } from './fleet-records.ts'
 
 /** Older versions are dropped from the list, so that records stay small. */
-const toldVersions = 20
+const listedVersions = 20
 /** The content of this many versions before the current one is kept. */
 const keptVersions = 5
 
@@ -29,7 +29,7 @@ export function withVersion(record: ImageRecord, next: ImageVersion): readonly I
     if (index === before.length - 1) return { ...each, kept: keptOf(record) }
     return without(each, index < before.length - keptVersions, 'kept')
   })
-  return [...earlier, next].slice(-toldVersions)
+  return [...earlier, next].slice(-listedVersions)
 }
 
 const keptOf = ({ sizeBytes, spaceUsedBytes, recipe, warning, os }: ImageRecord): KeptVersion => ({
@@ -61,8 +61,8 @@ export function restoredTo(
   } = record
   const next = (record.version ?? 1) + 1
   const made = content !== undefined && { content }
-  const told = { version: next, at, ...made, ...(vm !== undefined && { vm }), restored: version, bytesAdded: 0 }
-  return { ...rest, ...kept, ...made, version: next, versions: withVersion(record, told), updatedAt: at }
+  const restored = { version: next, at, ...made, ...(vm !== undefined && { vm }), restored: version, bytesAdded: 0 }
+  return { ...rest, ...kept, ...made, version: next, versions: withVersion(record, restored), updatedAt: at }
 }
 
 export type KeptImageVersion = ImageVersion & Required<Pick<ImageVersion, 'kept'>>

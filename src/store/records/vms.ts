@@ -26,9 +26,9 @@ export async function changeVm(
   return entry?.value.uid === uid ? entry : undefined
 }
 
-export function withDesired(record: VmRecord, asked: Partial<VmDesired> & Pick<VmDesired, 'action'>): VmRecord {
+export function withDesired(record: VmRecord, requested: Partial<VmDesired> & Pick<VmDesired, 'action'>): VmRecord {
   const { requestKey: _, generation, ...before } = record.desired
-  const { requestKey, ...desired } = asked
+  const { requestKey, ...desired } = requested
   return {
     ...record,
     desired: { ...before, ...desired, ...(requestKey !== undefined && { requestKey }), generation: generation + 1 },

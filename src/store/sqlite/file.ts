@@ -55,12 +55,12 @@ export const isDiskFull = (error: unknown): boolean => (codeOf(error) & 0xff) ==
 export const isFailedWrite = (error: unknown): boolean => isDiskFull(error) || codeOf(error) === code.ioErrorWrite
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-interface Place {
+interface DatabaseFile {
   readonly file: string
   readonly folder: string
 }
 
-export function openFailure(error: unknown, { file, folder }: Place): Opening {
+export function openFailure(error: unknown, { file, folder }: DatabaseFile): Opening {
   if (error instanceof Refusal) return error.opening
   const damaged = (): Opening => [
     'refused',

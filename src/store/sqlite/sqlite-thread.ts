@@ -73,9 +73,9 @@ function serve(database: Database, port: NonNullable<typeof parentPort>): void {
   /** A damaged record fails the request that asked for it, before it has changed anything. */
   function attempt(request: Request): ThreadReply {
     try {
-      const [kind, ...given] = request
+      const [kind, ...parameters] = request
       // The request's type pairs each name with its own parameters; a call by name loses that.
-      return (database[kind] as (...given: unknown[]) => ThreadReply).apply(database, given)
+      return (database[kind] as (...parameters: unknown[]) => ThreadReply).apply(database, parameters)
     } catch (error) {
       if (error instanceof StoreError) return ['failed', error.fault, error.message]
       throw error

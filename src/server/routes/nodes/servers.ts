@@ -44,7 +44,7 @@ export function servers(services: ServerServices): HandlersOf<typeof api> {
       const rev = await Promise.race([currentRev(store), late]).catch(() => undefined)
       if (rev !== undefined) return { rev, isAway: false }
       const changes = store.exchange?.changesAfter(after)?.changes
-      return { rev: store.exchange?.told() ?? zeroRev, isAway: true, ...(changes && { changes: [...changes] }) }
+      return { rev: store.exchange?.deliveredRev() ?? zeroRev, isAway: true, ...(changes && { changes: [...changes] }) }
     },
 
     openServerTunnel: ({ params: { node, tunnel } }) => tunnels.answer(node, tunnel),

@@ -16,7 +16,7 @@ import {
   type UsageByVm,
 } from '../../../rules/queue/quota.ts'
 import { amountsOf, capacityIn, shareOf, usageByOwner } from '../../../rules/queue/shares.ts'
-import { askedMemoryMiB } from '../../../rules/sizes.ts'
+import { requestedMemoryMiB } from '../../../rules/sizes.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type { NodeRecord, QuotaRecord, VmRecord } from '../../../store/records/fleet-records.ts'
 import { quotaKey, quotaOf } from '../../../store/records/quotas.ts'
@@ -111,7 +111,7 @@ function limitsWith(
   { vms, cpu, memory, macos, unlimited = [] }: api.QuotaInput,
 ): QuotaRecord['limits'] {
   const removed = new Set<string>(unlimited.map((name) => (name === 'memory' ? 'memoryMiB' : name)))
-  const set = { vms, cpu, memoryMiB: memory === undefined ? undefined : askedMemoryMiB(memory), macos }
+  const set = { vms, cpu, memoryMiB: memory === undefined ? undefined : requestedMemoryMiB(memory), macos }
   const unchanged = Object.entries(limits).filter(([name]) => !removed.has(name))
   return Object.fromEntries([...unchanged, ...Object.entries(set).filter(([, value]) => value !== undefined)])
 }
