@@ -51,14 +51,12 @@ export function encodeArtifact(image: Manifest, annotations: Annotations = {}): 
   const config = Buffer.from(
     JSON.stringify({ architecture: image.architecture, os: 'unknown', rootfs: { type: 'layers', diff_ids: [] } }),
   )
-  let bytes: Buffer | undefined
-  for (const told of annotationLevels) {
-    const described = describe(image, encoded, config, annotations, told)
-    if (described.length > maxOciManifestBytes) continue
-    bytes = described
-    break
+  let bytes: Buffer = Buffer.alloc(0)
+  for (const level of annotationLevels) {
+    bytes = describe(image, encoded, config, annotations, level)
+    if (bytes.length <= maxOciManifestBytes) break
   }
-  if (!bytes)
+  if (bytes.length > maxOciManifestBytes)
     throw new RegistryError('tooLarge', 'The image has more chunks than a registry can list', {
       hint: 'Reduce the disk to about 380 GiB of data',
     })
@@ -86,7 +84,7 @@ function describe(
   encoded: EncodedManifest,
   config: Buffer,
   annotations: Annotations,
-  told: LayerAnnotations,
+  level: LayerAnnotations,
 ): Buffer {
   const manifest = {
     schemaVersion: 2,
@@ -100,7 +98,7 @@ function describe(
         size: encoded.bytes.length,
         annotations: { [titleKey]: 'image.json' },
       },
-      ...chunkLayers(image, told),
+      ...chunkLayers(image, level),
     ],
     annotations: {
       ...annotations,

@@ -89,8 +89,6 @@ export interface RemoteImage {
   readonly storedBytes: number
   /** The manifest and the chunks, fetched and verified on demand. */
   readonly content: ContentSource
-  /** Streams a chunk or the manifest. */
-  open(digest: string, signal?: AbortSignal): AsyncIterable<Buffer>
 }
 
 /** The content of an image in a registry, for `restoreDisk`. */
@@ -114,7 +112,7 @@ export async function openResolvedImage(
     digest: manifest.digest,
     imageDigest: layer.digest,
     image,
-    storedBytes: sizeOf(chunks),
+    storedBytes: chunks.reduce((sum, { size }) => sum + size, 0),
     content: {
       async read(digest, maxBytes, waiting) {
         if (digest === layer.digest) return bytes
@@ -122,12 +120,6 @@ export async function openResolvedImage(
         if (!blob || blob.size > maxBytes) throw bad(`it has no content ${digest} of at most ${maxBytes} bytes`)
         return await source.read(blob, waiting)
       },
-    },
-    async *open(digest, waiting) {
-      if (digest === layer.digest) return yield bytes
-      const blob = blobs.get(digest)
-      if (!blob) throw bad(`it has no content ${digest}`)
-      yield* source.open(blob, { signal: waiting })
     },
   }
 }
@@ -146,5 +138,3 @@ async function openArtifact(
     throw bad(`it is for ${image.architecture}, not ${architecture}`)
   return { image, chunks, layer, bytes }
 }
-
-const sizeOf = (blobs: readonly Descriptor[]): number => blobs.reduce((sum, { size }) => sum + size, 0)

@@ -24,8 +24,6 @@ export interface Authorization {
 interface Token {
   readonly header: string
   readonly endsMs: number
-  /** Stops redacting the token. */
-  forget(): void
 }
 
 const maxTokenBytes = 65_536
@@ -33,8 +31,6 @@ const maxTokenBytes = 65_536
 const defaultSeconds = 60
 /** Tokens are renewed this long before they expire. */
 const earlySeconds = 10
-/** Per scope. Responses to requests with the previous token may still arrive. */
-const maxKnownTokens = 2
 
 export function createAuthorization(
   credentials: BasicCredentials | undefined,
@@ -42,24 +38,10 @@ export function createAuthorization(
   redactor: Redactor,
 ): Authorization {
   const basic = credentials && basicHeader(credentials)
-  if (credentials) {
-    redactor.add(credentials.password)
-    redactor.add(`${credentials.username}:${credentials.password}`)
-  }
   let challenge: Challenge | undefined
   const tokens = new Map<string, Promise<Token>>()
-  const scopesOf = new Map<string, string>()
-  const known = new Map<string, Token[]>()
-
-  function remember(key: string, token: Token): void {
-    const all = [...(known.get(key) ?? []), token]
-    for (const { header, forget } of all.splice(0, all.length - maxKnownTokens)) {
-      forget()
-      scopesOf.delete(header)
-    }
-    known.set(key, all)
-    scopesOf.set(token.header, key)
-  }
+  /** The current header per scope. */
+  const headers = new Map<string, string>()
 
   async function fetchToken(realm: URL, service: string | undefined, scopes: readonly string[]): Promise<Token> {
     const url = new URL(realm)
@@ -72,9 +54,9 @@ export function createAuthorization(
     )
     if (answer.status !== 200) throw await registryError(answer, 'Requesting a token', redactor)
     const token = tokenOf(await readBounded(answer, maxTokenBytes), url)
-    const forget = redactor.add(token.value)
+    redactor.addToken(token.value)
     const seconds = Math.max(token.seconds - earlySeconds, token.seconds / 2)
-    return { header: `Bearer ${token.value}`, endsMs: performance.now() + seconds * 1_000, forget }
+    return { header: `Bearer ${token.value}`, endsMs: performance.now() + seconds * 1_000 }
   }
 
   return {
@@ -91,7 +73,7 @@ export function createAuthorization(
       const fetched = fetchToken(place, service, scopes)
       tokens.set(key, fetched)
       fetched.then(
-        (token) => remember(key, token),
+        ({ header }) => headers.set(key, header),
         () => tokens.get(key) === fetched && tokens.delete(key),
       )
       return (await orAborted(fetched, signal)).header
@@ -104,8 +86,9 @@ export function createAuthorization(
       challenge = chosen
       if (chosen.scheme === 'basic') return isNew || sent === undefined
       // Only the refused token: another request may have fetched a new one since.
-      tokens.delete(scopesOf.get(sent ?? '') ?? '')
-      scopesOf.delete(sent ?? '')
+      for (const [key, header] of headers) {
+        if (header === sent && headers.delete(key)) tokens.delete(key)
+      }
       return true
     },
   }

@@ -12,7 +12,7 @@ import { dockerHubApiHost, dockerHubHosts } from '../../rules/registry-server.ts
 import { RegistryError } from '../artifact/errors.ts'
 import { type Authorization, type BasicCredentials, createAuthorization } from './authorization.ts'
 import { type ConnectHints, isUnknownHost } from './network-error.ts'
-import { createRedactor, redactUrl } from './redact.ts'
+import { Redactor, redactUrl } from './redact.ts'
 import { registryError } from './refusal.ts'
 import { type ConnectOptions, registryClient, type SendOptions, send } from './send.ts'
 import type { OnWaiting } from './waiting.ts'
@@ -45,7 +45,8 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
   const { allowInsecure = false, retry: policy = retryPolicies.registry, idleMs = 60_000, onWaiting } = options
   const origin = new URL(options.server)
   if (dockerHubHosts.includes(origin.hostname)) origin.hostname = dockerHubApiHost
-  const redactor = createRedactor()
+  const { username, password } = options.credentials ?? {}
+  const redactor = new Redactor(password === undefined ? [] : [password, `${username}:${password}`])
   const sending: SendOptions = {
     client: registryClient(options, origin.origin, idleMs),
     origin: origin.origin,

@@ -9,39 +9,35 @@ export function redactUrl(url: URL | string): string {
 }
 
 const maxCharacters = 200
+/** Tokens are renewed every few minutes. Responses rarely contain one that was replaced long ago. */
+const maxTokens = 50
 
-export interface Redactor {
-  /** Redacts the secret in all its encodings. Returns a function that ends this. */
-  add(secret: string): () => void
+export class Redactor {
+  readonly #passwords: readonly string[]
+  readonly #tokens: string[] = []
+
+  constructor(passwords: readonly string[]) {
+    this.#passwords = passwords
+  }
+
+  addToken(token: string): void {
+    this.#tokens.push(token)
+    if (this.#tokens.length > maxTokens) this.#tokens.shift()
+  }
+
   /** Text of another program, made short and printable, without secrets. */
-  words(text: string): string
+  words(text: string): string {
+    const spellings = [...this.#passwords, ...this.#tokens].flatMap(spellingsOf)
+    let clean = text
+    // Longest first, because one may contain another.
+    for (const spelling of spellings.sort((a, b) => b.length - a.length)) clean = clean.replaceAll(spelling, '***')
+    clean = clean.replace(/[^\x20-\x7e\u00a0-\uffff]+/g, ' ').trim()
+    return clean.length > maxCharacters ? `${clean.slice(0, maxCharacters)}…` : clean
+  }
 }
 
-export function createRedactor(): Redactor {
-  const spellings = new Set<string>()
-  return {
-    add(secret) {
-      const base64 = Buffer.from(secret).toString('base64')
-      const forms = [
-        secret,
-        encodeURIComponent(secret),
-        base64,
-        base64.replaceAll('=', ''),
-        JSON.stringify(secret).slice(1, -1),
-      ]
-      const spelled = forms.filter((form) => form !== '')
-      for (const form of spelled) spellings.add(form)
-      return () => {
-        for (const form of spelled) spellings.delete(form)
-      }
-    },
-    words(text) {
-      let clean = text
-      // Longest first, because one may contain another.
-      for (const spelling of [...spellings].sort((a, b) => b.length - a.length))
-        clean = clean.replaceAll(spelling, '***')
-      clean = clean.replace(/[^\x20-\x7e\u00a0-\uffff]+/g, ' ').trim()
-      return clean.length > maxCharacters ? `${clean.slice(0, maxCharacters)}…` : clean
-    },
-  }
+function spellingsOf(secret: string): readonly string[] {
+  if (secret === '') return []
+  const base64 = Buffer.from(secret).toString('base64')
+  return [secret, encodeURIComponent(secret), base64, base64.replaceAll('=', ''), JSON.stringify(secret).slice(1, -1)]
 }
