@@ -13,8 +13,8 @@ export const asTyped = (text: string, host: Host): string =>
 
 function withoutDefaultNamespace(text: string, host: Host): string {
   try {
-    const usual = chooseNamespace(host, undefined, findConnection(host))
-    return text.replaceAll(/ -n ([\w-]+)/g, (option, namespace) => (namespace === usual ? '' : option))
+    const defaultNamespace = chooseNamespace(host, undefined, findConnection(host))
+    return text.replaceAll(/ -n ([\w-]+)/g, (option, namespace) => (namespace === defaultNamespace ? '' : option))
   } catch {
     return text
   }

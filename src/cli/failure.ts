@@ -48,8 +48,8 @@ export function reportFailure(error: unknown, context: FailureContext): number {
 }
 
 function interruption(error: unknown): Report {
-  const own = isCommandError(error) && error.exitCode === exitCodes.interrupted ? error : undefined
-  return { exitCode: exitCodes.interrupted, message: own?.message ?? 'Interrupted', hint: own?.hint }
+  const commandError = isCommandError(error) && error.exitCode === exitCodes.interrupted ? error : undefined
+  return { exitCode: exitCodes.interrupted, message: commandError?.message ?? 'Interrupted', hint: commandError?.hint }
 }
 
 function reportOf(error: unknown, context: FailureContext): Report {
@@ -68,9 +68,9 @@ function reportOf(error: unknown, context: FailureContext): Report {
 
 function refusalReport(error: ApiError, { host, options = [], helpLine }: FailureContext): Report {
   const word = promisedWords[error.reason]
-  const told = messageOf(error, options)
+  const text = messageOf(error, options)
   const connection = dependsOnServer.has(error.reason) ? connectionOf(host) : undefined
-  const promised = word && !told.includes(word) ? `${told} (${word})` : told
+  const promised = word && !text.includes(word) ? `${text} (${word})` : text
   // Only errors of the service have a request ID.
   const message = connection && error.requestId !== undefined ? `${promised} (${serverOf(connection)})` : promised
   const request = error.code >= 500 && error.requestId ? ` (request ${error.requestId})` : ''

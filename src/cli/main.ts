@@ -32,11 +32,11 @@ export async function main(words: readonly string[], processHost: Host, commands
     options = Object.keys(command.options)
     usage = `Usage: ${usageLine(name, command.arguments)}`
     const parsed = parse(command, rest)
-    const given = [
+    const values = [
       ...Object.entries(command.options).map(([name, { secret }]) => [secret, parsed.options[name]] as const),
       ...Object.entries(command.arguments).map(([name, { secret }]) => [secret, parsed.args[name]] as const),
     ]
-    for (const [secret, value] of given) if (secret && typeof value === 'string') secrets.add(value)
+    for (const [secret, value] of values) if (secret && typeof value === 'string') secrets.add(value)
     host = withGlobalOptions(processHost, parsed)
     namespace = parsed.options.namespace as string | undefined
     signal = command.ownSignals ? new AbortController().signal : host.interruption()

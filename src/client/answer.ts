@@ -28,9 +28,9 @@ const foreignReasons: Readonly<Record<number, Reason>> = {
 }
 
 function reasonByCode(status: number): Reason {
-  const own = Object.entries(codes).find((entry) => entry[1] === status)
+  const known = Object.entries(codes).find((entry) => entry[1] === status)
   const fallback = status >= 500 ? 'InternalError' : 'BadRequest'
-  return foreignReasons[status] ?? (own?.[0] as Reason | undefined) ?? fallback
+  return foreignReasons[status] ?? (known?.[0] as Reason | undefined) ?? fallback
 }
 
 const isReason = (value: unknown): value is Reason => typeof value === 'string' && Object.hasOwn(codes, value)

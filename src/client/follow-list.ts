@@ -32,9 +32,9 @@ export async function* followList<O extends ListOperation>(
       for await (const event of watch(client, operation, input, { ...options, onConnection })) {
         hasEvents = true
         if (event.type === 'BOOKMARK') {
-          const gone = [...known].filter(([key]) => listed && !listed.has(key))
+          const deleted = [...known].filter(([key]) => listed && !listed.has(key))
           listed = undefined
-          for (const [key, object] of gone) {
+          for (const [key, object] of deleted) {
             known.delete(key)
             yield { type: 'DELETED', object }
           }

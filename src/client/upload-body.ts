@@ -24,13 +24,13 @@ export function sendBody(request: ClientRequest, body: BodyStream, failed: (erro
     })
   }
   const timer = setTimeout(begin, timeoutMs)
-  const over = (): void => {
+  const stop = (): void => {
     clearTimeout(timer)
     isBegun = true
   }
-  request.on('continue', begin).on('close', over)
+  request.on('continue', begin).on('close', stop)
   request.on('response', (answer) => {
-    over()
+    stop()
     // The server does not want the rest of the body, and the connection cannot be reused.
     answer.on('end', () => request.writableEnded || request.destroy())
   })

@@ -26,13 +26,13 @@ export const command = defineCommand({
   async run({ host, commands }, { args: { words }, options }) {
     const current = words.at(-1) ?? ''
     try {
-      const place = await cursorOf(commands, words.slice(0, -1), current)
-      const candidates = (await candidatesOf(host, place))
-        .map(({ value, description }) => ({ value: place.prefix + value, description }))
+      const cursor = await cursorOf(commands, words.slice(0, -1), current)
+      const candidates = (await candidatesOf(host, cursor))
+        .map(({ value, description }) => ({ value: cursor.prefix + value, description }))
         .filter(({ value }) => value.startsWith(current) && /^[\x21-\x7e]+$/.test(value))
       const about = (text: string): string | undefined => (options['no-descriptions'] ? '' : text.split('\n')[0])
       const lines = candidates.map(({ value, description }) => `${value}\t${about(description)}\n`)
-      const directive = place.names === 'files' || place.names === 'folders' ? place.names : ''
+      const directive = cursor.names === 'files' || cursor.names === 'folders' ? cursor.names : ''
       host.stdout.write(`${lines.join('')}:${directive}\n`)
     } catch {
       host.stdout.write(':\n')
@@ -40,10 +40,10 @@ export const command = defineCommand({
   },
 })
 
-async function candidatesOf(host: Host, place: Cursor): Promise<readonly Completion[]> {
-  if (place.names === undefined) return place.words
-  const { without } = place
-  const names = await namesOf(host, place, place.names)
+async function candidatesOf(host: Host, cursor: Cursor): Promise<readonly Completion[]> {
+  if (cursor.names === undefined) return cursor.words
+  const { without } = cursor
+  const names = await namesOf(host, cursor, cursor.names)
   return names.filter((value) => !without.includes(value)).map((value) => ({ value, description: '' }))
 }
 
@@ -51,7 +51,7 @@ async function namesOf(host: Host, { namespace, context }: Cursor, names: Names)
   if (names === 'contexts') return Object.keys(fieldsOf(readCliConfig(host).config?.contexts) ?? {})
   if (!isLive(names)) return []
   const elsewhere = { SVC3_CONTEXT: context, SVC3_API_URL: undefined, SVC3_TOKEN: undefined }
-  const there = context === undefined ? host : { ...host, env: { ...host.env, ...elsewhere } }
+  const target = context === undefined ? host : { ...host, env: { ...host.env, ...elsewhere } }
   const timeoutMs = host.env.SVC3_TEST === '1' ? testTimeoutMs : namesTimeoutMs
-  return liveNames(there, { kind: names, namespace, timeoutMs })
+  return liveNames(target, { kind: names, namespace, timeoutMs })
 }

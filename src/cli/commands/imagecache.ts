@@ -128,8 +128,8 @@ async function untilCached(
   { image, nodes, timeoutMs }: CacheWait,
 ): Promise<CachedCopy[]> {
   const next = `To follow it: svc3 imagecache info ${image}${sameTargetFlags}`
-  const late = AbortSignal.timeout(timeoutMs)
-  const signal = AbortSignal.any([context.signal, late])
+  const timeout = AbortSignal.timeout(timeoutMs)
+  const signal = AbortSignal.any([context.signal, timeout])
   const show = linePerNode(startBoard(context), image)
   try {
     // The record of a node changes with each report of its agent, so each change is a reason to look.

@@ -96,10 +96,10 @@ const add = defineCommand({
   ],
   async run(context, { args, options }) {
     const user = /^[\w.@+-]+$/.test(options.username) ? options.username : 'USERNAME'
-    const there = options.namespace === undefined ? '' : ` -n ${options.namespace}`
+    const namespaceFlag = options.namespace === undefined ? '' : ` -n ${options.namespace}`
     const { server, scheme } = checkServer(
       args.server,
-      (meant) => `svc3 regcred add ${meant} -u ${user} --password-stdin${there}`,
+      (meant) => `svc3 regcred add ${meant} -u ${user} --password-stdin${namespaceFlag}`,
     )
     const allowInsecure = options['allow-insecure']
     if (scheme === 'http' && !allowInsecure) {

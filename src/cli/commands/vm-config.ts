@@ -162,8 +162,8 @@ function fieldsToReset(given: readonly string[]): ReadonlySet<ConfigField> {
 }
 
 function valuesOf(config: VmConfig, without: ReadonlySet<ConfigField>): Pick<VmConfigUpdate, 'image'> {
-  const kept = Object.values(shapeFields).filter((field) => !without.has(field))
-  return { image: config.image, ...Object.fromEntries(kept.map((field) => [field, config[field]])) }
+  const remaining = Object.values(shapeFields).filter((field) => !without.has(field))
+  return { image: config.image, ...Object.fromEntries(remaining.map((field) => [field, config[field]])) }
 }
 
 const deleteConfigs = deleteCommand({

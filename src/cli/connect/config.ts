@@ -43,11 +43,11 @@ export function editContext(
 ): Promise<void> {
   return editConfig(host, (config) => {
     const merged = { ...config.contexts?.[name], ...change }
-    const kept = Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== undefined))
+    const remaining = Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== undefined))
     return {
       ...config,
       ...(options.makeCurrent && { currentContext: name }),
-      contexts: { ...config.contexts, [name]: kept },
+      contexts: { ...config.contexts, [name]: remaining },
     }
   })
 }

@@ -143,11 +143,11 @@ function carriedBy({ transport, signal }: Provider): oidc.CustomFetch {
       fresh: method !== 'GET',
     })
     const text = await answer.text(maxAnswerBytes)
-    const kept = ['content-type', 'www-authenticate', 'retry-after'].flatMap((name) => {
+    const responseHeaders = ['content-type', 'www-authenticate', 'retry-after'].flatMap((name) => {
       const value = answer.header(name)
       return value === undefined ? [] : [[name, value] as [string, string]]
     })
-    return new Response(text === '' ? null : text, { status: answer.status, headers: kept })
+    return new Response(text === '' ? null : text, { status: answer.status, headers: responseHeaders })
   }
 }
 
@@ -225,9 +225,9 @@ async function onLoopback<T>(
     throw error
   } finally {
     // Lets the browser receive the page, and closes connections that do not read it.
-    const late = setTimeout(() => server.closeAllConnections(), 1_000)
+    const timer = setTimeout(() => server.closeAllConnections(), 1_000)
     await new Promise((resolve) => server.close(resolve))
-    clearTimeout(late)
+    clearTimeout(timer)
   }
 }
 

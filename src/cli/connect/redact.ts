@@ -51,9 +51,9 @@ export function shownBody(text: string): string {
 export function shownUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url) return hidden
-  const place = `${url.origin}${url.pathname}`
-  if (url.search === '') return place
-  return url.pathname.startsWith('/api/') ? place + url.search : `${place}?${hidden}`
+  const address = `${url.origin}${url.pathname}`
+  if (url.search === '') return address
+  return url.pathname.startsWith('/api/') ? address + url.search : `${address}?${hidden}`
 }
 
 /** A safety net for all messages, in addition to not putting secrets into them. */

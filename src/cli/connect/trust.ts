@@ -34,9 +34,9 @@ export async function meetServer(host: Host, { apiUrl, ca }: ServerConnection, s
   const { hostname, port, origin } = new URL(apiUrl)
   const canAsk = host.stdin.isTerminal && host.stderr.isTerminal
   if (!canAsk || ca !== undefined || expectedFingerprint(host, origin, ca) !== undefined) return
-  const place = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 443) }
+  const target = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 443) }
   // An unreachable server is reported when the request is sent.
-  const peer = await findUntrustedPeer(place, probeMs).catch(() => undefined)
+  const peer = await findUntrustedPeer(target, probeMs).catch(() => undefined)
   if (!peer) return
   if (!(await isAccepted(host, peer, signal)))
     throw new Failure(
@@ -48,8 +48,8 @@ export async function meetServer(host: Host, { apiUrl, ca }: ServerConnection, s
 
 /** The fingerprint from the environment or the config file. A configured CA replaces accepted fingerprints. */
 function expectedFingerprint(host: Host, origin: string, ca: string | undefined): string | undefined {
-  const given = host.env.SVC3_FINGERPRINT
-  if (given) return checkFingerprint(given, 'SVC3_FINGERPRINT')
+  const variable = host.env.SVC3_FINGERPRINT
+  if (variable) return checkFingerprint(variable, 'SVC3_FINGERPRINT')
   return ca === undefined ? stringOf(fieldsOf(readCliConfig(host).config?.pins)?.[origin]) : undefined
 }
 

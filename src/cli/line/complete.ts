@@ -59,22 +59,22 @@ export async function cursorOf(table: CommandTable, before: readonly string[], c
   const { found, rest } = located
   const command = isLeaf(found) ? (await found.load()).command : undefined
   const options: Options = command ? { ...command.options, ...everywhere } : early
-  const given = scan(options, rest)
-  const place = { ...nothing, namespace: given.values.get('namespace'), context: given.values.get('context') }
-  if (given.pending) return { ...place, ...fitting(given.pending, current) }
-  if (given.isAfterDashes) return place
+  const scanned = scan(options, rest)
+  const cursor = { ...nothing, namespace: scanned.values.get('namespace'), context: scanned.values.get('context') }
+  if (scanned.pending) return { ...cursor, ...fitting(scanned.pending, current) }
+  if (scanned.isAfterDashes) return cursor
   const [name = '', inline] = current.startsWith('--') ? splitAt(current, '=') : []
   const option = Object.hasOwn(options, name.slice(2)) ? options[name.slice(2)] : undefined
   if (inline !== undefined)
-    return option ? { ...place, ...fitting(option, inline, current.slice(0, name.length + 1)) } : place
-  if (current.startsWith('-')) return { ...place, words: optionWords(options, given) }
+    return option ? { ...cursor, ...fitting(option, inline, current.slice(0, name.length + 1)) } : cursor
+  if (current.startsWith('-')) return { ...cursor, words: optionWords(options, scanned) }
   // A group that is also a command has further words.
   const inside = isLeaf(found) ? ('commands' in found ? (found.commands as CommandTable) : {}) : found
   const words = commandWords(inside, current)
-  const argument = command ? argumentAt(command.arguments, given.plain.length) : undefined
-  if (argument?.names === 'commands') return { ...place, words: helpWords(table, given.plain) }
-  if (argument) return { ...place, ...fitting(argument, current), without: argument.repeatable ? given.plain : [] }
-  return { ...place, words: command && words.length === 0 && current === '' ? optionWords(options, given) : words }
+  const argument = command ? argumentAt(command.arguments, scanned.plain.length) : undefined
+  if (argument?.names === 'commands') return { ...cursor, words: helpWords(table, scanned.plain) }
+  if (argument) return { ...cursor, ...fitting(argument, current), without: argument.repeatable ? scanned.plain : [] }
+  return { ...cursor, words: command && words.length === 0 && current === '' ? optionWords(options, scanned) : words }
 }
 
 function locatedOf(table: CommandTable, words: readonly string[]): Located | undefined {

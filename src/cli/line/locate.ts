@@ -20,13 +20,14 @@ export function locate(words: readonly string[], root: CommandTable): Located {
   const path: string[] = []
   const options: string[] = []
   let table = root
-  let own: Leaf | undefined
+  let groupCommand: Leaf | undefined
   for (let index = 0; index < words.length; index++) {
     const word = words[index] ?? ''
     if (word.startsWith('-') && word !== '-') {
       if ((word === '--version' || word === '-v') && path.length === 0)
         return locate(['version', ...options, ...words.slice(index + 1)], root)
-      if (own && !isEarly(word)) return { path, found: own, rest: [...options, ...words.slice(index)] }
+      if (groupCommand && !isEarly(word))
+        return { path, found: groupCommand, rest: [...options, ...words.slice(index)] }
       options.push(word)
       const value = words[index + 1]
       if (takesValue(word, path) && value !== undefined) {
@@ -44,9 +45,9 @@ export function locate(words: readonly string[], root: CommandTable): Located {
     path.push(name)
     if (!('commands' in entry)) return { path, found: entry, rest: [...options, ...words.slice(index + 1)] }
     table = entry.commands
-    own = isLeaf(entry) ? entry : undefined
+    groupCommand = isLeaf(entry) ? entry : undefined
   }
-  return { path, found: own ?? table, rest: options }
+  return { path, found: groupCommand ?? table, rest: options }
 }
 
 function nameAndValue(word: string): readonly [string, string | undefined] {

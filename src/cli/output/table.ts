@@ -97,9 +97,9 @@ function fitted(
   for (const gap of gaps) if (total(needed, gap) <= room) return { widths: needed, gap, room, isOver: false }
   const widths = [...needed]
   const gap = needed.length > 8 ? usualGap : wideGap
-  let over = total(widths, gap) - room
+  let excess = total(widths, gap) - room
   // Narrows the widest column by one at a time, so that wide ones end up equal and narrow ones whole; then the first column.
-  for (; over > 0; over--) {
+  for (; excess > 0; excess--) {
     const widest = widths.reduce((best, width, index) => {
       const isCuttable = index > 0 && keeps[index] === undefined
       return isCuttable && width > (widths[best] ?? minWidth) ? index : best
@@ -108,7 +108,7 @@ function fitted(
     else if (keeps[0] === undefined && (widths[0] ?? 0) > minNameWidth) widths[0] = (widths[0] ?? 0) - 1
     else break
   }
-  return { widths, gap, room, isOver: over > 0 }
+  return { widths, gap, room, isOver: excess > 0 }
 }
 
 export function linesOf(headers: Row, rows: readonly Row[], layout: Layout, style: TableStyle): string[] {

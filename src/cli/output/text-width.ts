@@ -18,12 +18,12 @@ export function widthOf(text: string): number {
 export function cut(text: string, width: number): string {
   if (widthOf(text) <= width) return text
   if (width < 1) return ''
-  let kept = ''
+  let result = ''
   let used = 1
   for (const character of text) {
     used += characterWidth(character)
     if (used > width) break
-    kept += character
+    result += character
   }
-  return `${kept}…`
+  return `${result}…`
 }

@@ -27,6 +27,7 @@ interface DownloadChoice {
 
 /** The size of one request, whose digest is checked. The service stores disks in parts of this size. */
 const partBytes = 16 * 2 ** 20
+
 export async function downloadFile(context: Context, kind: ImageKind, choice: DownloadChoice): Promise<number> {
   const { host, signal } = context
   const { name, format = 'raw' } = choice

@@ -48,10 +48,10 @@ export async function uploadFile(context: Context, kind: ImageKind, choice: Uplo
   if (begun.offset > 0) context.note(`Resuming after ${sizeText(begun.offset)} of ${sizeText(begun.size)}`)
   const params = { namespace, upload: begun.id }
   const meter = startMeter(context, `${kind.word} ${name}`, source.bytes, begun.offset)
-  const over = new AbortController()
+  const finished = new AbortController()
   try {
     await send(client, params, begun, source, meter, signal)
-    if (context.isTalking) void follow(client, kind, { namespace, name }, meter, over.signal).catch(() => undefined)
+    if (context.isTalking) void follow(client, kind, { namespace, name }, meter, finished.signal).catch(() => undefined)
     const image = await finish(client, params, await source.digest(), signal)
     meter.end()
     await context.done(`${kind.label} ${name} uploaded.`, image)
@@ -61,7 +61,7 @@ export async function uploadFile(context: Context, kind: ImageKind, choice: Uplo
     if (signal.aborted) throw new Interrupted('Upload interrupted', 'Run the same command within a day to resume')
     throw error
   } finally {
-    over.abort()
+    finished.abort()
     meter.end()
   }
 }

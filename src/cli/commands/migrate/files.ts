@@ -21,12 +21,12 @@ export async function* filesUnder(
   workingDir: string,
   signal: AbortSignal,
 ): AsyncGenerator<ScannedFile> {
-  for (const given of paths) {
-    const whole = path.resolve(workingDir, given)
+  for (const root of paths) {
+    const whole = path.resolve(workingDir, root)
     const stat = await fs.stat(whole).catch(() => undefined)
-    if (!stat) throw notFound('files', given, { hint: 'Check the path and its permissions' })
-    if (stat.isDirectory()) yield* inFolder(given, whole, signal)
-    else yield file(given, whole, signal)
+    if (!stat) throw notFound('files', root, { hint: 'Check the path and its permissions' })
+    if (stat.isDirectory()) yield* inFolder(root, whole, signal)
+    else yield file(root, whole, signal)
   }
 }
 

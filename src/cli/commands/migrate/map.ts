@@ -19,11 +19,11 @@ export const command = defineCommand({
   ],
   async run(context, { args: { method, path }, options: { namespace } }) {
     const all = legacyRows.flatMap((row) => row.calls.map((call) => ({ row, call })))
-    const place = pathIn(path ?? '') ?? pathIn(method ?? '')
-    if (method !== undefined && place === undefined)
+    const callPath = pathIn(path ?? '') ?? pathIn(method ?? '')
+    if (method !== undefined && callPath === undefined)
       throw new UsageError('Specify PATH', 'Run, for example, svc3 migrate map POST /resources/vm/deploy')
     const isAsked = path === undefined ? () => true : (verb: string) => verb === method?.toUpperCase()
-    const found = place === undefined ? all : callsAt(place).filter(({ call }) => isAsked(call.method))
+    const found = callPath === undefined ? all : callsAt(callPath).filter(({ call }) => isAsked(call.method))
     if (found.length === 0)
       throw notFound('2.4.x call', [method, path].filter(Boolean).join(' '), {
         hint: 'Run svc3 migrate map to see all calls',

@@ -165,8 +165,9 @@ async function report(
   if (findings.length === 0) return context.note(unseen)
   if (!isSummary) context.host.stdout.write('\n')
   await context.print(summary, summaryColumns, none)
-  const gone = summary.filter(({ isReplaced }) => !isReplaced).length
-  const rest = gone === 0 ? 'all have a replacement' : `${gone} ${gone === 1 ? 'has' : 'have'} no replacement`
+  const unreplaced = summary.filter(({ isReplaced }) => !isReplaced).length
+  const rest =
+    unreplaced === 0 ? 'all have a replacement' : `${unreplaced} ${unreplaced === 1 ? 'has' : 'have'} no replacement`
   const unsure = findings.filter(({ confidence }) => confidence !== 'certain').length
   if (unsure > 0)
     context.note(

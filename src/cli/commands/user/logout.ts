@@ -24,8 +24,8 @@ export const command = defineCommand({
       host.stdout.write(`${found} ${serverOf(connection)}\n`)
     } else {
       await revoke(context, connection)
-      const gone = { token: undefined, tokenExpiresAt: undefined, refreshToken: undefined }
-      await editContext(host, name, gone)
+      const cleared = { token: undefined, tokenExpiresAt: undefined, refreshToken: undefined }
+      await editContext(host, name, cleared)
       host.stdout.write(`Logged out of ${serverOf(connection)}\n`)
     }
     if (host.env.SVC3_TOKEN) context.note('SVC3_TOKEN is set and still logs you in; unset it')

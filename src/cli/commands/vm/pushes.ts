@@ -109,11 +109,11 @@ const push = defineCommand({
       return exitCodes.done
     }
     context.note(`Push job ${jobName} started`)
-    return tellEnd(context, await followJob(context, session, jobName))
+    return reportEnd(context, await followJob(context, session, jobName))
   },
 })
 
-async function tellEnd(context: Context, job: PushJob): Promise<number> {
+async function reportEnd(context: Context, job: PushJob): Promise<number> {
   await context.print([job], columns, '')
   if (job.status === 'Succeeded') {
     context.note(`Pushed ${job.image}${job.digest === undefined ? '' : ` (${job.digest})`}`)

@@ -51,7 +51,7 @@ export const command = defineCommand({
       awaitChange(context, client, resizeVm, input, { ...request, onRetry }),
     )
     await context.done(`The disk of VM ${name} is now ${vm.diskGb ?? size} GiB.`, vm)
-    return tellRest(context, vm, credentials !== undefined)
+    return reportRest(context, vm, credentials !== undefined)
   },
 })
 
@@ -72,7 +72,7 @@ async function credentialsOf(context: Context, name: string, options: Credential
 }
 
 /** Prints what is left to do in an Intel-based guest, after its disk has grown. */
-function tellRest(context: Context, { warning }: Vm, hadCredentials: boolean): number {
+function reportRest(context: Context, { warning }: Vm, hadCredentials: boolean): number {
   if (warning === undefined) return exitCodes.done
   for (const line of warning.split('\n')) context.note(visible(line))
   // With credentials, the caller requested that the file system grows as well.

@@ -23,7 +23,7 @@ export async function whileFollowing<T>(
   work: (showText: (text: string) => void) => Promise<T>,
 ): Promise<T> {
   if (!context.isTalking) return work(() => undefined)
-  const over = new AbortController()
+  const finished = new AbortController()
   const progress = startProgress(context, `VM ${followed.name}`)
   const showStep = (step: ProgressStep): void => {
     followed.onStep?.()
@@ -33,11 +33,11 @@ export async function whileFollowing<T>(
     const step = stepOf(vm)
     if (step) showStep(step)
   }
-  const following = follow(followed, show, over.signal).catch(() => undefined)
+  const following = follow(followed, show, finished.signal).catch(() => undefined)
   try {
     return await work((text) => showStep({ text }))
   } finally {
-    over.abort()
+    finished.abort()
     await following
     progress.end()
   }
@@ -54,7 +54,7 @@ export async function whileDeleting<T>(
 ): Promise<T> {
   if (!context.isTalking) return work()
   const { board, hintIfLost } = followed
-  const over = new AbortController()
+  const finished = new AbortController()
   let progress: ProgressDisplay | undefined
   let hasHinted = false
   const show = (vm: Vm): void => {
@@ -67,13 +67,13 @@ export async function whileDeleting<T>(
     if (isLost && !hasHinted && hintIfLost !== undefined) board.above(() => context.note(hintIfLost))
     hasHinted ||= isLost
   }
-  const following = wait(quickMs, over.signal)
-    .then(() => follow(followed, show, over.signal))
+  const following = wait(quickMs, finished.signal)
+    .then(() => follow(followed, show, finished.signal))
     .catch(() => undefined)
   try {
     return await work()
   } finally {
-    over.abort()
+    finished.abort()
     await following
     progress?.end()
   }

@@ -47,13 +47,13 @@ export async function dialUntilGreeted(dial: Dial, options: GreetingOptions): Pr
   let problem = 'no answer'
 
   const attempt = async (): Promise<void> => {
-    const own = new AbortController()
-    unfinished.add(own)
-    const ends = AbortSignal.any([signal, own.signal])
+    const controller = new AbortController()
+    unfinished.add(controller)
+    const ends = AbortSignal.any([signal, controller.signal])
     try {
       const stream = await greeted(await dial(ends), tryMs, ends)
       if (!stream) return
-      unfinished.delete(own)
+      unfinished.delete(controller)
       winner.resolve(stream)
     } catch (error) {
       if (ends.aborted) return
@@ -93,12 +93,12 @@ async function greeted(stream: Duplex, timeoutMs: number, signal: AbortSignal): 
   const timer = setTimeout(none, timeoutMs)
   signal.addEventListener('abort', none, { once: true })
   stream.once('data', some).once('end', none).once('close', none).once('error', none)
-  const spoken = await promise
+  const result = await promise
   clearTimeout(timer)
   signal.removeEventListener('abort', none)
   stream.off('data', some).off('end', none).off('close', none).off('error', none)
-  if (!spoken) stream.destroy()
-  return spoken
+  if (!result) stream.destroy()
+  return result
 }
 
 /** A refused connection is an error of the service, not of the guest. */

@@ -5,10 +5,10 @@ import type { Duplex } from 'node:stream'
 import type { Host } from '../../../host.ts'
 
 export async function splice({ stdin, stdout }: Pick<Host, 'stdin' | 'stdout'>, stream: Duplex): Promise<void> {
-  const over = new AbortController()
+  const ended = new AbortController()
   const send = async (): Promise<void> => {
-    for await (const chunk of stdin.chunks(over.signal)) {
-      if (!stream.write(chunk)) await once(stream, 'drain', { signal: over.signal })
+    for await (const chunk of stdin.chunks(ended.signal)) {
+      if (!stream.write(chunk)) await once(stream, 'drain', { signal: ended.signal })
     }
     stream.end()
   }
@@ -22,7 +22,7 @@ export async function splice({ stdin, stdout }: Pick<Host, 'stdin' | 'stdout'>, 
     // Reports errors of standard output, but not of the connection.
     if (!stream.errored) throw error
   } finally {
-    over.abort()
+    ended.abort()
     await sending
     stream.destroy()
   }
