@@ -118,5 +118,5 @@ const unavailable = (): ApiError =>
   new ApiError('ServiceUnavailable', 'The server that holds this upload is not responding', {
     kind: 'uploads',
     retryAfterSeconds: 5,
-    hint: 'Try again; if it stays away, start the upload over',
+    hint: 'Try again; if it does not come back, start the upload over',
   })

@@ -53,5 +53,5 @@ export async function prepareHello(
 
 /** An agent that gave up may have another connection already, which must not end for this one. */
 function assertConnected(name: string, { aborted }: AbortSignal): void {
-  if (aborted) throw new ApiError('ServiceUnavailable', `Node ${name} has given up`, { kind, name })
+  if (aborted) throw new ApiError('ServiceUnavailable', `Node ${name} has disconnected`, { kind, name })
 }

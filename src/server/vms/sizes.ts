@@ -62,9 +62,9 @@ export function checkSize(vm: VmRecord, { size, user, password }: ResizeInput, n
 /** Without credentials, only the disk of an Intel VM has grown. */
 export function resizeNote(vm: Vm, hadLogin: boolean): Vm {
   if (vm.architecture === 'arm64' || hadLogin || vm.warning !== undefined) return vm
-  return { ...vm, warning: `The disk is now ${vm.diskGb} GiB. ${byHand}` }
+  return { ...vm, warning: `The disk is now ${vm.diskGb} GiB. ${growByHand}` }
 }
 
-const byHand =
+const growByHand =
   'Grow the partition in the guest: on macOS "diskutil repairDisk disk0" and "diskutil apfs resizeContainer disk0s2 0", ' +
   'on Linux "growpart /dev/vda 1" and "resize2fs /dev/vda1"'
