@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { VmReport } from '../../api/nodes/agent.ts'
 import { timestamp } from '../../platform/clock.ts'
+import { defined } from '../../platform/defined.ts'
 import { sizeText } from '../../rules/sizes.ts'
 import type { VmObserved, VmRecord } from '../../store/records/fleet-records.ts'
 import { isDeleted, withDesired } from '../../store/records/vms.ts'
@@ -26,9 +27,7 @@ function withObserved(record: VmRecord, report: VmReport, now: Date): VmRecord {
     generation,
     power,
     hasRun: record.observed.hasRun || power === 'running',
-    ...(problem !== undefined && { problem }),
-    ...(warning !== undefined && { warning }),
-    ...(knownDiskGb !== undefined && { diskGb: knownDiskGb }),
+    ...defined({ problem, warning, diskGb: knownDiskGb }),
     ...(operation && !isDone && { operation }),
   }
   // A disk that could not grow must not grow with the next generation.

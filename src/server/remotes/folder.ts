@@ -76,16 +76,7 @@ export function openFolder(remote: RemoteAddress): RemoteSource {
   }
 }
 
-const itemOf = ({ kind, name, type, size, sha256, description, firmware, os }: IndexItem): ListedItem => ({
-  kind,
-  name,
-  type,
-  bytes: size,
-  sha256,
-  ...(description !== undefined && { description }),
-  ...(firmware !== undefined && { firmware }),
-  ...(os !== undefined && { os }),
-})
+const itemOf = ({ size, file: _, ...item }: IndexItem): ListedItem => ({ ...item, bytes: size })
 
 /** One invalid entry fails the whole index: its author should see the error, not a guess. */
 export function parseFolderIndex(

@@ -10,6 +10,7 @@ import {
   type VmShape,
   type VmShapeInput,
 } from '../../api/vms/vm-shape.ts'
+import { defined } from '../../platform/defined.ts'
 import { isTag } from '../../rules/names.ts'
 import { requestedMemoryMiB } from '../../rules/sizes.ts'
 
@@ -46,8 +47,7 @@ export function shapeOf(
     architecture: image.architecture,
     cpu: input.cpu || base.cpu,
     memoryMiB: input.memory ? requestedMemoryMiB(input.memory) : base.memoryMiB,
-    ...(node !== undefined && { node }),
-    ...(tag !== undefined && { tag }),
+    ...defined({ node, tag }),
     tagRequired: input.tagRequired ?? base.tagRequired,
     scheduler: (input.scheduler || base.scheduler) as VmShape['scheduler'],
     ...machine,

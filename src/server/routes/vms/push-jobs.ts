@@ -6,6 +6,7 @@ import type * as api from '../../../api/vms/push-jobs.ts'
 import type { PushJob } from '../../../api/vms/push-jobs.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { type Clock, timestamp } from '../../../platform/clock.ts'
+import { defined } from '../../../platform/defined.ts'
 import { failpoint } from '../../../platform/failpoint.ts'
 import { retry, retryPolicies } from '../../../platform/retry.ts'
 import { nameSuffix } from '../../../rules/names.ts'
@@ -57,10 +58,9 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
           vm: name,
           vmUid: uid,
           image: reference.text,
-          ...(body.format !== undefined && { format: body.format }),
+          ...defined({ format: body.format, requestKey }),
           owner: displayName(principal),
           capture: randomUUID(),
-          ...(requestKey !== undefined && { requestKey }),
           status: 'Pending',
           phase: `waiting for node ${vm.value.place?.node}`,
           progress: nothingYet,
@@ -78,7 +78,7 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
           reference: image,
           createdAt,
         } as const
-        await attach(services, vm, { ...capture, ...(format !== undefined && { format }) }, requestKey)
+        await attach(services, vm, { ...capture, ...defined({ format }) }, requestKey)
       } catch (error) {
         await jobs.delete(job).catch(ignoreLost)
         throw error
