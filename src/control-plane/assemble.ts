@@ -32,8 +32,8 @@ import { openPartialFolder } from '../server/remotes/image-pulls.ts'
 import { Remotes } from '../server/remotes/remotes.ts'
 import { createOperations } from '../server/routes/index.ts'
 import { Certificates } from '../server/tls/certificates.ts'
-import { Deliveries } from '../server/transfer/deliveries.ts'
 import { PartialUploads } from '../server/transfer/partial-uploads.ts'
+import { RunningCaptures } from '../server/transfer/running-captures.ts'
 import { Uploads } from '../server/transfer/uploads.ts'
 import { Horizon } from '../store/horizon.ts'
 import { type Collections, viewsOf } from '../store/records/collections.ts'
@@ -142,7 +142,7 @@ export async function assembleServer(input: ServerInput) {
     uploads: await Uploads.open(path.join(dataFolder, 'uploads')),
     partialFolder,
     partialUploads: new PartialUploads(partialFolder, clock),
-    deliveries: new Deliveries(),
+    runningCaptures: new RunningCaptures(),
     remotes: await Remotes.open(settings.remotes, dataFolder, input.remoteRetry),
     history,
     legacyUsage,

@@ -74,14 +74,14 @@ export function startOwnLoops(server: Server, place: ImagePlace): readonly Loop[
 
 /** In a folder, every server collects its own content. In a registry, the leader collects it for all. */
 function collectContent(server: Server, { registry }: ImagePlace): Loop {
-  const { collections, content, ownContent, uploads, deliveries } = server
+  const { collections, content, ownContent, uploads, runningCaptures } = server
   return collectImages(server, {
     content: registry
       ? collectableIn(registry, () => clusterUid(collections))
       : { collect: (manifests, options) => collect(ownContent, () => present(content, manifests()), options) },
     // On a shared store, missing content may be on a server that does not respond.
     isGone: async (digest) => !content.isShared && (await content.size(digest)) === undefined,
-    sinceMs: () => Math.min(uploads.oldestStartMs(), deliveries.oldestStartMs()),
+    sinceMs: () => Math.min(uploads.oldestStartMs(), runningCaptures.oldestStartMs()),
   })
 }
 

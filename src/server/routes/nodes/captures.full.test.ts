@@ -558,7 +558,7 @@ describe('restore', () => {
 describe('the collector', () => {
   it('the collector keeps content of running captures, and frees the rest within ten minutes', async () => {
     assert.ok(contentGraceMs + 1.1 * contentCheckMs < 10 * 60_000)
-    const { content, deliveries } = service.services
+    const { content, runningCaptures } = service.services
     await post('vms/author/save', { imageName: 'slow' })
     const { chunk, manifest, content: digest } = made('arm64')
     await agent(arm, `captures/${capturing('slow')}/progress`, { percent: 1, bytes: 1 })
@@ -570,7 +570,7 @@ describe('the collector', () => {
           content: { collect: (manifests, options) => collect(content, manifests, options) },
           isGone: async (digest) => (await content.size(digest)) === undefined,
           // Much later, but still in progress.
-          sinceMs: () => (aheadMs === 0 ? deliveries.oldestStartMs() : Date.now() + aheadMs),
+          sinceMs: () => (aheadMs === 0 ? runningCaptures.oldestStartMs() : Date.now() + aheadMs),
         },
         AbortSignal.timeout(120_000),
       )

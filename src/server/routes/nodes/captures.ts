@@ -32,7 +32,7 @@ import {
   referenceOf,
   requireCredentials,
 } from '../../remotes/registries.ts'
-import type { Deliveries } from '../../transfer/deliveries.ts'
+import type { RunningCaptures } from '../../transfer/running-captures.ts'
 
 const kind = 'captures'
 const parallelTouches = 16
@@ -42,12 +42,12 @@ const maxMissing = 5_000
 interface NodeCaptureServices extends RegistryServices {
   readonly collections: Collections
   readonly content: ContentStore
-  readonly deliveries: Deliveries
+  readonly runningCaptures: RunningCaptures
   readonly clock: Clock
 }
 
 export function captures(services: NodeCaptureServices): HandlersOf<typeof api> {
-  const { collections, content, deliveries, clock } = services
+  const { collections, content, runningCaptures, clock } = services
   const { pushJobs } = collections
 
   function existing(node: string, id: string): { readonly vm: Entry<VmRecord>; readonly capture: VmCapture } {
@@ -70,7 +70,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
 
   async function finish(vm: Entry<VmRecord>, id: string): Promise<void> {
     await dropCapture(collections, vm, id)
-    deliveries.over(id)
+    runningCaptures.ended(id)
   }
 
   return {
@@ -110,7 +110,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
           ...(bytesTotal === 0 && bytes === 0 ? { progress } : sent(record, progress, nowMs)),
         }))
       } else {
-        deliveries.heard(id)
+        runningCaptures.reported(id)
         await changeCaptured(collections, capture, ({ errorMessage: _, ...record }) => ({
           ...record,
           progress: { percent, bytes, ...(body.phase !== undefined && { phase: body.phase }) },
@@ -126,7 +126,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
         await finish(vm, id)
         return { missing: [] }
       }
-      deliveries.heard(id)
+      runningCaptures.reported(id)
       const missing = await publish(services, vm.value, capture, body.content)
       if (missing.length === 0) await finish(vm, id)
       return { missing: missing.slice(0, maxMissing) }

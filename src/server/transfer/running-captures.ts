@@ -2,24 +2,25 @@
 // that has been silent for a while does not count: its node uploads again what was deleted.
 const silenceMs = 5 * 60_000
 
-export class Deliveries {
-  readonly #running = new Map<string, { readonly startMs: number; heardMs: number }>()
+export class RunningCaptures {
+  readonly #running = new Map<string, { readonly startMs: number; reportedMs: number }>()
 
-  heard(capture: string): void {
+  reported(capture: string): void {
     const nowMs = Date.now()
     const known = this.#running.get(capture)
-    if (known) known.heardMs = nowMs
-    else this.#running.set(capture, { startMs: nowMs, heardMs: nowMs })
+    if (known) known.reportedMs = nowMs
+    else this.#running.set(capture, { startMs: nowMs, reportedMs: nowMs })
   }
 
-  over(capture: string): void {
+  ended(capture: string): void {
     this.#running.delete(capture)
   }
 
   /** Content that arrived later than this may belong to a running capture. */
   oldestStartMs(): number {
     const nowMs = Date.now()
-    for (const [capture, { heardMs }] of this.#running) if (nowMs - heardMs > silenceMs) this.#running.delete(capture)
+    for (const [capture, { reportedMs }] of this.#running)
+      if (nowMs - reportedMs > silenceMs) this.#running.delete(capture)
     return Math.min(nowMs, ...[...this.#running.values()].map(({ startMs }) => startMs))
   }
 }
