@@ -27,7 +27,7 @@ import { present, replicasIn } from './sharing.ts'
 /** Returns how to stop the controllers. `term`: that of this leader, if the store is shared. */
 export function startControllers(services: Server, place: ImagePlace, term?: number): () => Promise<void> {
   const { presence, peers, collections } = services
-  const isGone = (server: string | undefined): boolean =>
+  const isRemoved = (server: string | undefined): boolean =>
     peers !== undefined && server !== undefined && !collections.servers.get('', server)
   const placements = new Placements(services, presence, term)
   const scheduler = scheduleVms(services, placements)
@@ -49,7 +49,7 @@ export function startControllers(services: Server, place: ImagePlace, term?: num
     settleCaptures(services),
     countUsage(services),
     pullImages(services, createPulls(services)),
-    forgetLeftovers(services, () => forgetUploads(collections, isGone)),
+    forgetLeftovers(services, () => forgetUploads(collections, isRemoved)),
     renewCertificate(services),
     tendSigningKeys(services),
     ...(place.registry ? [collectContent(services, place)] : []),

@@ -31,7 +31,7 @@ interface SharingInput {
 }
 
 const askMs = 1_500
-const chunksAtOnce = 4
+const parallelChunks = 4
 
 export const sharedContent = (own: ContentStore, { servers, calls }: Peers, log: Log): ContentStore =>
   shareContent({ own, others: () => servers.others(), away: () => servers.away(), calls, log })
@@ -45,13 +45,13 @@ export const replicasIn = (content: ContentStore, servers: Pick<Servers, 'subscr
   subscribe: (listener) => servers.subscribe(listener),
   async bring(digest, signal) {
     if (!(await isHere(content, digest))) return false
-    let isWhole = true
+    let isComplete = true
     const chunks = new Set([...chunksOf(await readManifest(content, digest, signal))].map((chunk) => chunk.digest))
-    await forEachParallel(chunks, chunksAtOnce, async (chunk) => {
+    await forEachParallel(chunks, parallelChunks, async (chunk) => {
       signal.throwIfAborted()
-      if (!(await isHere(content, chunk))) isWhole = false
+      if (!(await isHere(content, chunk))) isComplete = false
     })
-    return isWhole
+    return isComplete
   },
 })
 

@@ -137,13 +137,13 @@ export class Servers {
     let beganMs = this.#nowMs()
     await servers.change(servers.key('', this.id), (record) => {
       beganMs = this.#nowMs()
-      const isOurs = record?.run === this.run
-      if (record && !isOurs && this.#renewedMs !== Number.NEGATIVE_INFINITY)
+      const isOwn = record?.run === this.run
+      if (record && !isOwn && this.#renewedMs !== Number.NEGATIVE_INFINITY)
         this.#options.log.error('another process uses the identity of this server; was its data folder copied?', {
           name: this.id,
           address: record.internalUrl,
         })
-      return { ...own, beat: isOurs ? record.beat + 1 : 0 }
+      return { ...own, beat: isOwn ? record.beat + 1 : 0 }
     })
     const nowMs = this.#nowMs()
     // A server that could not write for a lease did not see the renewals of others either, so their leases start again.

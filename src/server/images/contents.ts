@@ -33,7 +33,7 @@ export interface ImportOptions {
   waits(reason: string | undefined): void
 }
 
-const touchesAtOnce = 16
+const parallelTouches = 16
 
 /** The default firmware of a guest system, if it is not that of the architecture. */
 const firmwareOf: Readonly<Partial<Record<GuestSystem, Firmware>>> = { macos: 'uefi' }
@@ -81,7 +81,7 @@ export function openImageContents(store: ContentStore): ImageContents {
   }
 
   /** Throws if the content may be on a server that is away. `size` fetches content from other servers. */
-  const touched = async (digest: string): Promise<boolean> =>
+  const touch = async (digest: string): Promise<boolean> =>
     (await store.touch(digest)) || ((await store.size(digest)) !== undefined && store.touch(digest))
 
   async function pack(file: string, options: ImportOptions, from = 0): Promise<Imported> {
@@ -131,18 +131,18 @@ export function openImageContents(store: ContentStore): ImageContents {
     openQcow2: async (digest) => asQcow2(await readManifest(store, digest), store),
 
     async hold(digest) {
-      if (!(await touched(digest))) return false
+      if (!(await touch(digest))) return false
       const manifest = await readManifest(store, digest)
-      let isWhole = true
+      let isComplete = true
       await forEachParallel(
         new Set([...chunksOf(manifest)].map((chunk) => chunk.digest)),
-        touchesAtOnce,
+        parallelTouches,
         async (chunk) => {
-          isWhole &&= await touched(chunk)
+          isComplete &&= await touch(chunk)
         },
       )
-      if (isWhole) await store.hold(digest, manifest)
-      return isWhole
+      if (isComplete) await store.hold(digest, manifest)
+      return isComplete
     },
   }
 }

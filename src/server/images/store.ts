@@ -338,12 +338,12 @@ const isOf = ({ value }: Entry<ImageRecord>, requestKey: string | undefined): bo
  */
 export async function forgetUploads(
   { images, isos }: Pick<Collections, 'images' | 'isos'>,
-  isGone: (server: string | undefined) => boolean,
+  isRemoved: (server: string | undefined) => boolean,
 ): Promise<void> {
   for (const collection of [images, isos]) {
     for (const entry of collection.list()) {
       const { state, sourceType, content, server } = entry.value
-      if (state === 'Updating' && sourceType === 'userUpload' && content === undefined && isGone(server))
+      if (state === 'Updating' && sourceType === 'userUpload' && content === undefined && isRemoved(server))
         await collection.delete(entry).catch(ignoreLost)
     }
   }

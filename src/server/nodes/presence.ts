@@ -161,8 +161,8 @@ export class SharedPresence implements PresenceTracker {
   }
 
   #has({ node, run, session }: PresenceRecord): boolean {
-    const isOurs = this.#open.get(node) === session || this.#claims.get(node)?.session === session
-    return isOurs && run === this.#options.servers.run
+    const isOwn = this.#open.get(node) === session || this.#claims.get(node)?.session === session
+    return isOwn && run === this.#options.servers.run
   }
 
   #ended(node: string): void {

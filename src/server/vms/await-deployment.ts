@@ -29,12 +29,12 @@ export async function awaitDeployment(
   const about = { kind, name }
   let failure: string | undefined
   let unfit: Condition | undefined
-  const isGone = (entry: Entry<VmRecord> | undefined): boolean => entry?.value.uid !== uid
+  const isRemoved = (entry: Entry<VmRecord> | undefined): boolean => entry?.value.uid !== uid
   try {
     const running = await services.waits.until(
       key,
       (entry) => {
-        if (!entry || isGone(entry)) return null
+        if (!entry || isRemoved(entry)) return null
         failure = entry.value.failure
         // The VM may have been stopped again, if an earlier try of this request started it. Generation 0 means that the agent
         // has not confirmed the deployment yet, and the VM would refuse the caller's next request as busy.
@@ -51,11 +51,11 @@ export async function awaitDeployment(
     const isLate = error instanceof WaitedTooLong
     if (!isLate && expedite?.aborted !== true && unfit === undefined) throw error
     const entry = services.collections.vms.at(key)
-    if (entry && !isGone(entry) && entry.value.observed.hasRun) return entry
-    const why = entry && !isGone(entry) ? reasonsOf(entry.value) : ''
+    if (entry && !isRemoved(entry) && entry.value.observed.hasRun) return entry
+    const why = entry && !isRemoved(entry) ? reasonsOf(entry.value) : ''
     const next = nextStep(services.collections, value, entry && unscheduled(entry.value))
-    if (entry && !isGone(entry)) await removeVm(services.collections, entry, unfit?.message ?? lateDeployment)
-    await services.waits.until(key, (left) => isGone(left) || undefined, { ms: 60_000 }).catch(() => null)
+    if (entry && !isRemoved(entry)) await removeVm(services.collections, entry, unfit?.message ?? lateDeployment)
+    await services.waits.until(key, (left) => isRemoved(left) || undefined, { ms: 60_000 }).catch(() => null)
     if (unfit !== undefined) throw error
     if (!isLate) throw late504(value, `while its client waited${why}`, next)
     throw late504(value, `within ${timeLeft(timeoutMs / 1_000)}${why}`, next)

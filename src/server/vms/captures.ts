@@ -94,11 +94,11 @@ export async function requestCommit(
 ): Promise<CreatedImage> {
   const { vm, caller, description, requestKey } = request
   const { shape } = vm.value
-  const isAgain = isRepeated(vm.value, requestKey)
-  if (!isAgain) assertMay('commit', vm.value)
+  const isRepetition = isRepeated(vm.value, requestKey)
+  if (!isRepetition) assertMay('commit', vm.value)
   if (vm.value.imageReference !== undefined) throw notOfCluster(vm.value)
   const known = images.existing(shape.image)
-  const isDone = isAgain && known.value.capture === undefined
+  const isDone = isRepetition && known.value.capture === undefined
   if (isDone) return { entry: known, isRepeated: true }
   const { entry, capture } = await lock(services, images, request)
   const unlock = () => changeCaptured(services.collections, { id: capture.id, image: shape.image }, withoutCapture)
@@ -117,7 +117,7 @@ export async function requestCommit(
       },
       requestKey,
     )
-    return { entry, isRepeated: isAgain }
+    return { entry, isRepeated: isRepetition }
   } catch (error) {
     await unlock()
     throw error
