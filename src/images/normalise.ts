@@ -16,10 +16,7 @@ import { headBytes, whyNoDisk } from './foreign-files.ts'
 import { sectorBytes } from './format/format.ts'
 import type { DiskFormat } from './qcow2/header.ts'
 import { BadDiskError, recogniseDisk } from './qcow2/header.ts'
-import type { ReadAllowance } from './qcow2/read.ts'
-import { checkAllowed, qcow2ToRaw } from './qcow2/read.ts'
-
-type NormaliseOptions = WorkOptions & ReadAllowance
+import { qcow2ToRaw, type UnpackOptions } from './qcow2/read.ts'
 
 interface Normalised {
   /** The format of the upload. */
@@ -28,14 +25,14 @@ interface Normalised {
 }
 
 /** Consumes the source. After a failure the source is unchanged and there is no target. */
-export async function normaliseDisk(source: string, target: string, options: NormaliseOptions): Promise<Normalised> {
+export async function normaliseDisk(source: string, target: string, options: UnpackOptions): Promise<Normalised> {
   const format = await formatOf(source)
   const virtualSizeBytes = await steps[format](source, target, options)
   await fs.rm(source, { force: true })
   return { format, virtualSizeBytes }
 }
 
-type Step = (source: string, target: string, options: NormaliseOptions) => Promise<number>
+type Step = (source: string, target: string, options: UnpackOptions) => Promise<number>
 
 const steps: Readonly<Record<DiskFormat, Step>> = {
   raw: takeRaw,
@@ -62,14 +59,13 @@ async function part(file: fs.FileHandle, from: number, length: number): Promise<
   return buffer.subarray(0, bytesRead)
 }
 
-async function takeRaw(source: string, target: string, options: NormaliseOptions): Promise<number> {
+async function takeRaw(source: string, target: string): Promise<number> {
   await using file = await fs.open(source, 'r+')
   const { size } = await file.stat()
   if (size === 0) throw new BadDiskError('it is empty')
   if (size > maxDiskBytes) throw new BadDiskError(`it measures ${size} bytes, more than 64 TiB`)
   const problem = whyNoDisk(await part(file, 0, headBytes), await part(file, size - sectorBytes, sectorBytes), size)
   if (problem !== undefined) throw new BadDiskError(problem)
-  checkAllowed(size, options)
   await file.sync()
   await fs.rename(source, target)
   await syncFolder(path.dirname(target))
@@ -80,7 +76,7 @@ async function takeRaw(source: string, target: string, options: NormaliseOptions
 async function expand(
   source: string,
   target: string,
-  options: NormaliseOptions,
+  options: UnpackOptions,
   unpacker: NodeJS.ReadWriteStream,
 ): Promise<number> {
   const { size } = await fs.stat(source)
@@ -92,7 +88,7 @@ async function expand(
   })
 }
 
-async function expandXz(source: string, target: string, options: NormaliseOptions): Promise<number> {
+async function expandXz(source: string, target: string, options: UnpackOptions): Promise<number> {
   await using file = await fs.open(source, 'r')
   return await take(target, options, async (write) => {
     const child = spawn('xz', ['--decompress', '--stdout', '--memlimit-decompress=256MiB'], {
@@ -114,12 +110,7 @@ async function expandXz(source: string, target: string, options: NormaliseOption
 /** The types of Node's streams include strings. */
 type Sink = (pieces: AsyncIterable<Buffer | string>) => Promise<void>
 
-async function take(
-  target: string,
-  options: NormaliseOptions,
-  unpackTo: (write: Sink) => Promise<void>,
-): Promise<number> {
-  const { maxDataBytes, maxVirtualBytes = maxDiskBytes } = options
+async function take(target: string, options: UnpackOptions, unpackTo: (write: Sink) => Promise<void>): Promise<number> {
   const unpacked = await temporaryName(path.dirname(target))
   try {
     await writeWhole(unpacked, async (file) => {
@@ -130,7 +121,7 @@ async function take(
           const piece = typeof given === 'string' ? Buffer.from(given) : given
           dataBytes += await writeSparse(file, piece, bytes)
           bytes += piece.length
-          if (dataBytes > maxDataBytes || bytes > maxVirtualBytes)
+          if (dataBytes > options.maxDataBytes || bytes > maxDiskBytes)
             throw new BadDiskError('it expands to more than is allowed here')
         }
       }

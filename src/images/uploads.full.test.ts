@@ -184,11 +184,8 @@ describe('hostile uploads', () => {
 
   it('hostile uploads are refused when they hold or expand to more than is allowed', async () => {
     await refused(file('plain.qcow2'), /more than the/, { maxDataBytes: mib })
-    await refused(file('plain.qcow2'), /measures/, { maxDataBytes: 64 * mib, maxVirtualBytes: mib } as typeof allowed)
     await fs.writeFile(file('bomb'), gzipSync(Buffer.alloc(80 * mib, 1)))
     await refused(file('bomb'), /expands to more/)
-    await fs.writeFile(file('bomb'), gzipSync(Buffer.alloc(8 * mib)))
-    await refused(file('bomb'), /expands to more/, { maxDataBytes: mib, maxVirtualBytes: 4 * mib } as typeof allowed)
     await fs.writeFile(file('bomb'), gzipSync(disk).subarray(0, 50_000))
     await refused(file('bomb'), /damaged or incomplete/)
     await fs.writeFile(file('bomb'), Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0, 1, 2, 3]))

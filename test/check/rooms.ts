@@ -113,7 +113,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   images: { imports: 'images/content, images/format, images/pack, images/qcow2, platform, rules' },
   'images/content': { imports: 'images/format, platform' },
   'images/format': { imports: 'api, rules', packages: 'typebox' },
-  'images/nbd': { imports: '' },
+  'images/nbd': { imports: 'platform' },
   'images/pack': { imports: 'images/content, images/format, images/qcow2, platform' },
   'images/qcow2': { imports: 'images/content, images/format, platform, rules' },
   legacy: { imports: 'api' },

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'
+import { succeeds } from '../../platform/succeeds.ts'
 import { greeting, type NbdAction, NbdSession, readReply } from './protocol.ts'
 
 export interface ServedDisk {
@@ -76,10 +77,7 @@ async function answer(
   signal: AbortSignal,
 ): Promise<void> {
   const bytes = Buffer.allocUnsafe(length)
-  const isRead = await disk.read(bytes, offset, signal).then(
-    () => true,
-    () => false,
-  )
+  const isRead = await succeeds(disk.read(bytes, offset, signal))
   if (signal.aborted) return
   if (!isRead) return written(connection, readReply(cookie, 'io'))
   // Sends header and data together.

@@ -12,27 +12,20 @@ import { clustersOf } from './clusters.ts'
 import type { Qcow2Header } from './header.ts'
 import { BadDiskError, readQcow2Header, refuseBacking } from './header.ts'
 
-export interface ReadAllowance {
-  /** Limits of the data and of the disk. */
+export interface UnpackOptions extends WorkOptions {
   readonly maxDataBytes: number
-  readonly maxVirtualBytes?: number
 }
 
 const pieceBytes = 4 * 2 ** 20
 const damaged = 'a compressed cluster is damaged'
 
-export async function qcow2ToRaw(
-  source: string,
-  target: string,
-  options: WorkOptions & ReadAllowance,
-): Promise<number> {
+export async function qcow2ToRaw(source: string, target: string, options: UnpackOptions): Promise<number> {
   const { signal, onProgress, parallel = defaultParallel, maxDataBytes } = options
   await using file = await fs.open(source, 'r')
   const { size } = await file.stat()
   const header = await readQcow2Header(file)
   refuseBacking(header)
   const { virtualSizeBytes } = header
-  checkAllowed(virtualSizeBytes, options)
   const blocks = fileSource(file, size)
   await writeWhole(target, async (raw) => {
     await raw.truncate(virtualSizeBytes)
@@ -55,14 +48,6 @@ export async function qcow2ToRaw(
     })
   })
   return virtualSizeBytes
-}
-
-export function checkAllowed(
-  virtualSizeBytes: number,
-  { maxVirtualBytes = Number.MAX_SAFE_INTEGER }: ReadAllowance,
-): void {
-  if (virtualSizeBytes > maxVirtualBytes)
-    throw new BadDiskError(`it measures ${virtualSizeBytes} bytes, more than the ${maxVirtualBytes} allowed here`)
 }
 
 const inflate = promisify(inflateRaw)
