@@ -32,7 +32,7 @@ export function forgetLeftovers(controller: Controller, forget: () => Promise<vo
       for (const [node, { mark, sinceMs }] of marks) {
         if (now.getTime() - sinceMs <= removalMs) continue
         await unmarkNode(collections, node, mark)
-        log.warn('the request to remove or move a node was cut off: it stays, and takes VMs again', { node })
+        log.warn('a request to remove or move a node was interrupted: the node takes VMs again', { node })
       }
       const at = timestamp(now)
       for (const entry of loginTries.list())

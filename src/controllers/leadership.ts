@@ -105,7 +105,7 @@ export function startLeadership(options: LeadershipOptions): Leadership {
   async function settle(mine: Lead): Promise<void> {
     const entry = await read()
     if (entry && isOurs(entry, mine)) mine.entry = entry
-    else await stepDown(`${entry?.value.holder ?? 'nobody'} does`)
+    else await stepDown(entry?.value.holder ? `${entry.value.holder} does` : 'its record was released or deleted')
   }
   const isOurs = ({ value }: Entry<LeaderRecord>, mine: Lead): boolean =>
     value.holder === holder && value.term === mine.entry.value.term

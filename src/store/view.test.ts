@@ -289,7 +289,7 @@ test('waiting for a view ends with the signal, and with the view', async (t) => 
   await assert.rejects(view.reached('99'), /closed/)
 })
 
-test('10,000 entries of a view are read a page at a time at the cost of the page', async (t) => {
+test('10,000 entries of a view are read in pages, at the cost of the page', async (t) => {
   const store = openMemory({ keepRevisions: 100 })
   for (let n = 0; n < 10_000; n++) await store.create(key('a', String(n).padStart(5, '0')), n)
   const { view } = opened(t, store)

@@ -29,7 +29,7 @@ export const noteSeenNodes = operation({
   method: 'POST',
   path: `${path}/seen`,
   allow: 'server',
-  summary: 'Report which nodes of this server are connected to the caller',
+  summary: 'Report that nodes of this server were seen by the caller',
   body: t.Object({ nodes: t.Array(Name, { maxItems: 10_000 }) }),
   response: t.Object({}),
   example: { body: { nodes: ['mini-arm-13'] }, response: {} },

@@ -193,7 +193,7 @@ class Planner {
     for (let count = 0; count < missing; count++) {
       const found = place(template.demand, free)
       if (!found.ok) {
-        if (free.length < able.length && found.reasons.length === 0) return 'VMs wait for the place of its slots'
+        if (free.length < able.length && found.reasons.length === 0) return 'Its nodes are reserved for waiting VMs'
         return summaryOf(found.reasons, template.demand, namespace)
       }
       const calm = free.filter(({ name }) => (booting.get(name) ?? 0) < startsPerNode)
