@@ -1,5 +1,5 @@
-// The keys that sign tokens. They are sealed records, which all servers of a cluster follow. One key signs; each key verifies
-// until the last token that it signed has expired.
+// The keys that sign tokens. They are sealed records, which all servers of a cluster follow. One key signs; each key
+// verifies until the last token that it signed has expired.
 import { generateKeyPairSync, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { errors } from 'jose'
 import { type Clock, timestamp } from '../platform/clock.ts'
@@ -12,17 +12,29 @@ import { endOf, hasEnded, neverExpires, openKeys, type SigningKey, shortTokenMs 
 export interface SigningKeys extends Disposable {
   /** The key that signs now. */
   readonly active: SigningKey
-  /** Returns the key for a token that expires at `untilMs` (Infinity: never), after noting that the key is kept until then. */
+  /**
+   * Returns the key for a token that expires at `untilMs` (Infinity: never), after noting that the key is kept until
+   * then.
+   */
   signer(untilMs: number): Promise<SigningKey>
   /** Throws jose's error for an unknown key, so that the verifier refuses the token. */
   publicKey(kid: string | undefined): KeyObject
   /** Incremented when a key is removed. Callers must then forget what they have verified. */
   readonly removals: number
-  /** A secret for another purpose, the same on every server and after restarts. Do not cache it: a revocation changes it. */
+  /**
+   * A secret for another purpose, the same on every server and after restarts. Do not cache it: a revocation changes
+   * it.
+   */
   derive(purpose: string): Buffer
-  /** Adds a key, which signs after a minute, when every server has it. With `isRevoking` it signs at once, and all other keys are deleted. */
+  /**
+   * Adds a key, which signs after a minute, when every server has it. With `isRevoking` it signs at once, and all other
+   * keys are deleted.
+   */
   rotate(options?: { readonly isRevoking?: boolean }): Promise<Rotated>
-  /** Called regularly by one server: adds a key when the last one is old, and deletes keys whose tokens have all expired. */
+  /**
+   * Called regularly by one server: adds a key when the last one is old, and deletes keys whose tokens have all
+   * expired.
+   */
   maintain(): Promise<void>
 }
 
@@ -50,7 +62,8 @@ export async function loadSigningKeys(
   failed: (key: string, error: unknown) => void = () => undefined,
 ): Promise<SigningKeys> {
   if (signingOf(collection).length === 0) await add(collection, secrets, firstName, newPem(), firstFields(clock))
-  // A separate key, because signing keys change. In old data it is a copy of the first signing key, until a revocation.
+  // A separate key, because signing keys change. Data of early alphas has a copy of the first signing key here, until
+  // keys are revoked.
   if (!collection.get('', deriveName))
     await add(collection, secrets, deriveName, newPem(), { ...firstFields(clock), use: 'derive' })
   const [made] = openKeys(rootOf(collection), secrets)
@@ -109,7 +122,8 @@ export async function loadSigningKeys(
     const signsFrom = isRevoking ? createdAt : timestamp(new Date(nowMs() + publishedMs))
     await add(collection, secrets, kid, newPem(), { kid, createdAt, signsFrom })
     if (isRevoking) for (const entry of before) await collection.delete(entry).catch(ignoreLost)
-    // Replaced last, so that a server with the new root has no old signing keys and opens no session for an old token.
+    // Replaced last, so that a server that has the new root has already dropped the old signing keys, and accepts no
+    // old token for a new browser session.
     if (isRevoking) await replaceRoot()
     return { kid, signsFrom, older: isRevoking ? 0 : before.length, revoked: isRevoking ? before.length : 0 }
   }

@@ -19,7 +19,7 @@ export const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
 
-/** Status codes that svc3 does not send, but proxies do. */
+/** Reasons for status codes of responses without a Status body, which come from proxies. */
 const foreignReasons: Readonly<Record<number, Reason>> = {
   408: 'Timeout',
   409: 'Conflict',

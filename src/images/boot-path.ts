@@ -13,7 +13,7 @@ interface BootPath {
 const sectorBytes = 512
 /** Macs have 4096. */
 const gptSectorBytes = [512, 4096]
-/** Almost all GPTs have 128 entries of 128 bytes. */
+/** Almost all GPTs have 128 entries of 128 bytes; eight times as much is accepted. */
 const maxTableBytes = 128 * 1024
 const minEntryBytes = 128
 const maxEntryBytes = 4096

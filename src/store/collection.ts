@@ -67,7 +67,7 @@ export class Collection<T> {
     return this.view.range(encodeURIComponent(scope))
   }
 
-  /** All entries in no order. For long scans that yield to other work in between (createSlices). */
+  /** All entries in no order. For long scans that yield to other work in between, during which entries may change. */
   each(): Iterable<Entry<T>> {
     return this.view.values()
   }

@@ -5,7 +5,7 @@ import { Architecture, ExpectedVersion, ResourceVersion, Timestamp } from '../re
 
 const imageStates = ['Ready', 'Updating', 'Failed'] as const
 export const firmwares = ['bios', 'uefi'] as const
-/** The guest system of a disk. On Intel, hosts run macOS in another virtual machine than other guests. */
+/** The guest system of a disk. Intel hosts give macOS other virtual hardware than other guests. */
 export const guestSystems = ['macos', 'linux', 'other'] as const
 const sourceTypes = ['local', 'remote', 'vm', 'generated', 'userUpload'] as const
 

@@ -1,5 +1,5 @@
-// Describes a VM to its hypervisor in comparable fields. Memory can resume only in a VM with the same value in every
-// field. QEMU does not refuse other memory; the guest would be dead and reported as running.
+// Describes a VM as its hypervisor sees it, in comparable fields. Saved memory resumes only in a VM with the same value
+// in every field. QEMU does not refuse memory of a different VM; the guest would hang and be reported as running.
 import { hash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import type { Boot, MemoryState, VmSpec } from '../driver.ts'

@@ -23,7 +23,7 @@ export interface Piece {
 export interface PackOptions extends WorkOptions {
   /** The layer lies over others, so its zeros must be recorded. */
   readonly isDelta?: boolean
-  /** Stores zeros like data, for disks with too many fragments. */
+  /** Stores zeros like data, which needs fewer extents than a manifest may have for a fragmented disk. */
   readonly keepsZeros?: boolean
   /** The disk before the changes. Equal blocks are not stored. */
   readonly before?: BlockSource | undefined
@@ -32,8 +32,9 @@ export interface PackOptions extends WorkOptions {
 const readBytes = 4 * 2 ** 20
 /**
  * Chunks end at multiples of 16 MiB on the disk, so that a change moves no boundaries and equal parts of disks are
- * equal chunks. But a registry handles small chunks slowly, so two half-full chunks are joined. Boundaries between
- * pairs of them, which no change can move, end a chunk with less content.
+ * equal chunks. A registry handles small chunks slowly, so a chunk that is less than three quarters full continues into
+ * the next 16 MiB. At every second multiple it ends already with a quarter, so that joins do not shift all later
+ * chunks.
  */
 const worthCuttingBytes = 12 * 2 ** 20
 const worthCuttingBetweenPairsBytes = 4 * 2 ** 20

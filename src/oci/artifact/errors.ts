@@ -18,7 +18,7 @@ const faults = {
   refused: false,
   /** The response is wrong: digest, size, media type or form. */
   invalid: false,
-  /** The registry does not know the upload, or has another part of it. */
+  /** The registry has lost the upload session, or expects another offset of it. */
   session: true,
   rateLimited: true,
   /** No response, an interrupted one, or an error of the server. */

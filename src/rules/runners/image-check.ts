@@ -24,7 +24,7 @@ elif command -v nslookup > /dev/null 2>&1; then is name nslookup ${host}
 fi
 `
 
-/** Changes nothing in the guest, and powers it off as a runner does. */
+/** Changes nothing in the guest, and powers it off with the command that a runner VM uses after its job. */
 export const checkScript = ({ folder, user = 'root', host }: Expected): string => `#!/bin/sh
 say() { echo "${mark} $*" > /dev/console; }
 is() { name=$1; shift; if "$@" > /dev/null 2>&1; then say "$name" yes; else say "$name" no; fi; }

@@ -51,7 +51,7 @@ export class GitHubSource implements RunnerSource {
     const items = await this.#items({ path: scaleSetsPath, query, purpose: `find scale set ${name}`, signal })
     const found = items.map(scaleSetOf).find((each) => each?.name === name)
     const hasLabels = found && found.labels.toSorted().join() === labels.toSorted().join()
-    // A scale set with these labels was created just before a crash, which lost its id.
+    // The labels match: either it is the known scale set, or svc3 created it just before a crash and lost its id.
     if (found && hasLabels) return found.id
     if (found && found.id !== known)
       throw new SourceError('NameTaken', `Scale set ${name} exists in group ${group} with other labels`)

@@ -53,7 +53,7 @@ export function sendDesired(services: DesiredServices): () => void {
       const before = change.previous?.value
       const after = change.type === 'put' ? change.entry.value : undefined
       const isSame = after !== undefined && before?.uid === after.uid
-      // The VM moved to another node, so it has to be deleted on this one.
+      // The VM has a new node, was unplaced or lost its record: its old node deletes it.
       const hasLeft = before?.place !== undefined && !(isSame && after.place?.node === before.place.node)
       if (hasLeft && !isDeleted(before) && !isFailedDeployment(before))
         sendVm(
@@ -73,7 +73,10 @@ export function sendDesired(services: DesiredServices): () => void {
   }
 }
 
-/** Sends slots that are new or have to be deleted. A slot that left the record is deleted already, or belongs to a VM. */
+/**
+ * Sends slots (the warm VMs of pools) that are new or whose desired power changed. A slot that left the record was
+ * deleted, or is a VM now.
+ */
 function sendSlots(
   { collections, fleet }: DesiredServices,
   before: NodeRecord | undefined,
@@ -88,7 +91,10 @@ function sendSlots(
   }
 }
 
-/** A slot boots, is then suspended if its pool has state memory, and is deleted at the end. */
+/**
+ * A slot first runs, is suspended once it has `bootedAt` (set only in pools that keep warm VMs suspended), and is
+ * deleted at the end.
+ */
 const generationOf = ({ leaving, bootedAt }: NodeSlot): 1 | 2 | 3 => (leaving ? 3 : bootedAt === undefined ? 1 : 2)
 const powers = { 1: 'running', 2: 'suspended', 3: 'deleted' } as const
 
@@ -174,7 +180,7 @@ function sendVm(services: DesiredServices, record: VmRecord, revision: string): 
   if (desired) services.fleet.sendVm(record.place.node, desired)
 }
 
-/** Logs a secret that cannot be decrypted, which must not block other VMs. */
+/** If the VM's secret cannot be decrypted, logs the error and skips the VM, so that others are still sent. */
 function tryDesired(services: DesiredServices, record: VmRecord, revision = zeroRev): DesiredVm | undefined {
   try {
     return desiredOf(services, record, revision)

@@ -1,5 +1,5 @@
-// Looks up a registry image for an estimate, with a shorter timeout than a deployment. Results are cached for a minute,
-// because the form of the console requests an estimate for every change of a field.
+// Looks up a registry image to estimate when a new VM would start, with a shorter timeout than a deployment. Results
+// are cached for a minute, because the form of the console requests an estimate for every change of a field.
 import type { Architecture } from '../../api/architecture.ts'
 import { ApiError } from '../../api/errors.ts'
 import { findCredentials, type RegistryServices, referenceOf } from './registries.ts'
@@ -18,7 +18,7 @@ const waitMs = 5_000
 const cacheMs = 60_000
 const maxCached = 200
 
-/** Throws the error with which a deployment would be refused. */
+/** The returned function throws the error with which a deployment would be refused. */
 export function createEstimatedImages(services: RegistryServices): (request: ImageRequest) => Promise<EstimatedImage> {
   const cache = new Map<string, { readonly found: RegistryImage; readonly untilMs: number }>()
 

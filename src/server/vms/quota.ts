@@ -36,7 +36,10 @@ export function quotaExcess(collections: Collections, namespace: string, amounts
   return excess && excessText(namespace, excess)
 }
 
-/** The largest amounts on any of the nodes. The scheduler later writes the exact ones. */
+/**
+ * The cores and memory that the VM would take at most on a node of its namespace. The scheduler later writes the exact
+ * amounts.
+ */
 function maxAmounts({ nodes }: Collections, { namespace, shape: { cpu, memoryMiB }, os }: VmRecord): Amounts {
   const own = nodes.list().flatMap(({ value }) => (value.namespace === namespace ? (value.report ?? []) : []))
   const most = Math.max(0, ...own.map((report) => automaticMemoryMiB(cpu, report)))

@@ -13,8 +13,8 @@ import { recordEnd } from './usage.ts'
 type Fleet = Pick<Collections, 'vms' | 'nodes' | 'vmSecrets' | 'quotas' | 'vmEnds'>
 
 /**
- * Changes a VM's record until it succeeds. `change` gets the current record and returns the new one, or undefined to
- * leave it. Returns undefined if the VM does not exist.
+ * Changes a VM's record, and retries after lost races. `change` gets the current record and returns the new one, or
+ * undefined to leave it. Returns undefined if the VM does not exist.
  */
 export async function changeVm(
   { vms }: Pick<Fleet, 'vms'>,
@@ -42,8 +42,8 @@ export const ttlEnded = 'The TTL ended'
 export const isDeleted = ({ desired }: VmRecord): boolean => desired.power === 'deleted'
 
 /**
- * Deletes a VM. One without a node is deleted at once; others when their agent reports that nothing is left. `failure`
- * is set if no caller requested it; then `isDue` decides again by the current record.
+ * Deletes a VM. One without a node is deleted at once; failed deployments too; others when their agent reports that
+ * nothing is left. `failure` is set if no caller requested it; then `isDue` decides again by the current record.
  */
 export async function removeVm(
   fleet: Fleet,
@@ -90,7 +90,7 @@ export async function forgetVm(fleet: Fleet, key: string, uid: string): Promise<
   await allEnded(left)
 }
 
-/** Returns a VM that has not run to the queue. */
+/** The record of a VM that goes back to the queue, because it has not run yet. */
 export function unplaced(record: VmRecord): VmRecord | undefined {
   const { place: _, times, ...rest } = record
   if (isDeleted(record)) return undefined
@@ -98,8 +98,8 @@ export function unplaced(record: VmRecord): VmRecord | undefined {
 }
 
 /**
- * Removes slots that VMs have taken from their node's record. Must happen before those VMs are deleted, or the slots
- * could be taken again.
+ * Removes from a node's record the slots (warm VMs) that have become VMs. Must happen before these VMs are deleted, or
+ * the slots could be taken again.
  */
 export async function dropSlots(fleet: Pick<Fleet, 'nodes'>, node: string, uids: readonly string[]): Promise<void> {
   await changeNode(fleet, node, (record) => {

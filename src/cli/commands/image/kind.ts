@@ -11,7 +11,7 @@ import { changeCommand, deleteCommand } from '../../record-commands.ts'
 import { checkName, described, givenDescription } from './options.ts'
 
 export const imageKind = {
-  /** The parameter of the path, and the word in messages. */
+  /** The word of the command, and the name of the path parameter of its operations. */
   word: 'image',
   label: 'Image',
   noun: 'image',

@@ -1,5 +1,6 @@
-// The uplink of a sealed VM: slirp4netns, a process on the host's side that carries the traffic of the namespace, but not
-// to the host's loopback, and opens the VM's ports on the node's address. It ends with its QEMU, with or without an agent.
+// The uplink of a sealed VM: slirp4netns, a process on the host's side that carries the traffic of the namespace, but
+// not to the host's loopback, and opens the VM's ports on the node's address. It ends with its QEMU, with or without an
+// agent.
 import { spawn } from 'node:child_process'
 import { closeSync, constants, openSync, writeFileSync } from 'node:fs'
 import fs from 'node:fs/promises'
@@ -24,8 +25,8 @@ import { networkPlaces, type PortAccess } from './network.ts'
 const restMs = 1_000
 
 /**
- * Enters the namespace of `pid` and opens the ports. An earlier uplink of this VM is ended first. `ended` is called when
- * this one ends for any reason.
+ * Enters the namespace of `pid` and opens the ports. An earlier uplink of this VM is ended first. `ended` is called
+ * when this one ends for any reason.
  */
 export async function startUplink(
   pid: number,
@@ -155,7 +156,7 @@ async function addForward(api: string, ip: string, protocol: 'tcp' | 'udp', port
   judgeAnswer(await ask(api, JSON.stringify(request)), port)
 }
 
-/** Only "the forward could not be added" means that the port is in use; another port would not solve other problems. */
+/** Throws PortTaken only for the error of a port in use: another port would not solve other problems. */
 export function judgeAnswer(answer: string, port: number): void {
   let said: { readonly return?: unknown; readonly error?: { readonly desc?: unknown } }
   try {

@@ -228,7 +228,8 @@ function refusalOf(error: unknown): unknown {
   const isFull =
     error instanceof DiskFullError || (error instanceof ApiError && error.options.cause instanceof DiskFullError)
   if (!isFull) return error
-  // Refused instead of retried, because the user can free space.
+  // An agent retries other failures but not this one: the delivery fails, and the user learns that space has to be
+  // freed.
   return new ApiError('RequestEntityTooLarge', 'The disk of the server is full', {
     hint: 'Delete unused images, or ask the operator for more space',
     cause: error,
