@@ -186,21 +186,17 @@ function bar(percent: number | undefined): string {
 }
 
 /** Progress of a transfer whose length is known. */
-export interface TransferMeter {
+export interface TransferMeter extends ProgressDisplay {
   /** Sets the number of bytes so far. */
   at(bytes: number): void
-  /** Shows another step than the transfer. */
-  show(step: ProgressStep): void
-  end(): void
 }
 
 /** `startBytes` were transferred before. */
 export function startMeter(context: Talking, what: string, totalBytes: number, startBytes = 0): TransferMeter {
   const progress = startProgress(context, what)
   return {
+    ...progress,
     at: (bytes) => progress.show({ text: '', bytes: { done: bytes, total: totalBytes, from: startBytes } }),
-    show: (step) => progress.show(step),
-    end: () => progress.end(),
   }
 }
 

@@ -28,7 +28,7 @@ interface DownloadChoice {
 /** The size of one request, whose digest is checked. The service stores disks in parts of this size. */
 const partBytes = 16 * 2 ** 20
 
-export async function downloadFile(context: Context, kind: ImageKind, choice: DownloadChoice): Promise<number> {
+export async function downloadFile(context: Context, kind: ImageKind, choice: DownloadChoice): Promise<undefined> {
   const { host, signal } = context
   const { name, format = 'raw' } = choice
   const file = path.resolve(host.workingDir, choice.file ?? fileName(name, format))
@@ -44,7 +44,6 @@ export async function downloadFile(context: Context, kind: ImageKind, choice: Do
   const from = { client, kind, namespace, image, signal, format, tag: `"${image.checksum}${suffix}"` }
   await withPartLock(part, file, () => fetchAll(context, from, part, file))
   await context.done(`${kind.label} ${name} saved as ${file}.`, image)
-  return 0
 }
 
 /** Locks the partial file: the slower of two processes would truncate what the other has completed. */

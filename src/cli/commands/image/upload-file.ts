@@ -29,7 +29,7 @@ interface UploadChoice {
 
 const finishMs = 24 * 3_600_000
 
-export async function uploadFile(context: Context, kind: ImageKind, choice: UploadChoice): Promise<number> {
+export async function uploadFile(context: Context, kind: ImageKind, choice: UploadChoice): Promise<undefined> {
   const { host, signal } = context
   const { description, type, firmware, os } = choice
   const file = path.resolve(host.workingDir, choice.file)
@@ -56,7 +56,6 @@ export async function uploadFile(context: Context, kind: ImageKind, choice: Uplo
     meter.end()
     await context.done(`${kind.label} ${name} uploaded.`, image)
     if (image.warning !== undefined) context.note(image.warning)
-    return 0
   } catch (error) {
     if (signal.aborted) throw new Interrupted('Upload interrupted', 'Run the same command within a day to resume')
     throw error
