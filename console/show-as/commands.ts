@@ -191,8 +191,8 @@ export const hasCommand = (operation: Operation): boolean => Object.hasOwn(usage
 /** The arguments of `svc3`. */
 export function commandWords(operation: Operation, { params = {}, body, shown = {}, isEverywhere }: Input): string[] {
   const sent = (body ?? {}) as Fields
-  // The key of an upload is the file's name, size and date.
-  const file = String(sent.key ?? '').split(' ')[0]
+  // The key of an upload is the name of the file, its size and its date.
+  const file = String(sent.key ?? '').replace(/ \d+ \d+$/, '')
   const fields: Fields = { ...params, file, ...sent, ...shown }
   const parts = usages[operation.id as OperationId]?.matchAll(/\[([^[\]]+)\]|\S+/g) ?? []
   const words = [...parts].flatMap(([word, optional]) =>

@@ -51,6 +51,12 @@ describe('show as command', () => {
     assert.deepEqual(options.label, ['team=a b'])
   })
 
+  it('"show as command" of an upload has the whole file name', () => {
+    const body = { ...(operations.beginUpload.example.body as object), key: 'my disk 2.img 1048576 1750000000000' }
+    const words = commandWords(operations.beginUpload, { params: ns, body })
+    assert.equal(words[2], 'my disk 2.img')
+  })
+
   it('"show as command" of a list has its filters and namespaces, and names filters without an option', async () => {
     const shown = { label: 'team=ios', owner: 'ada@example.com', state: 'running', node: 'mini-1', search: '' }
     const input = { params: ns, shown, isEverywhere: true }
