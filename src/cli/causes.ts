@@ -18,7 +18,7 @@ const optionByField: Readonly<Record<string, string>> = {
 const dashed = (field: string): string => field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
 /** The message of the error, with options in place of fields. `options` has the long names of the command's options. */
-export function messageOf(error: ApiError, options: readonly string[]): string {
+export function messageWithOptions(error: ApiError, options: readonly string[]): string {
   const { causes = [] } = error.options
   const translated = ({ field, message }: Cause): string => {
     const [first = ''] = field.split('.')

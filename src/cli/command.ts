@@ -4,7 +4,7 @@ import type { ListedNoun } from '../api/nouns.ts'
 import type { Client } from '../client/client.ts'
 import type { ServerConnection } from './connect/connection.ts'
 import type { Host } from './host.ts'
-import { type Format, formats, type OutputColumn, type Rendering } from './output/output.ts'
+import { type Format, type OutputColumn, outputFormats, type Rendering } from './output/output.ts'
 
 /** What completion offers for a value: names from the service or the configuration, or files. */
 export type Names =
@@ -169,7 +169,7 @@ export const waitingLonger = {
 } as const satisfies Options
 
 export const printed = {
-  output: { type: 'choice', short: 'o', choices: formats, default: 'table', description: 'Output format' },
+  output: { type: 'choice', short: 'o', choices: outputFormats, default: 'table', description: 'Output format' },
 } as const satisfies Options
 
 /** Options that may also come before the name of the command. */

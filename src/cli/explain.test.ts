@@ -6,14 +6,14 @@ import { type FakeService, send, startFakeService } from '../../test/support/sta
 import { serve, vmOf } from '../../test/support/stand-ins/fleet.ts'
 import { type Patience, withoutLimit } from '../../test/support/tools/patience.ts'
 import { ApiError, notFound } from '../api/errors.ts'
-import { namesTimeoutMs } from './explain.ts'
+import { explainTimeoutMs } from './explain.ts'
 import { nearestName } from './line/suggest.ts'
 
 let service: FakeService
 let patience: Patience
 before(async () => {
   service = await startFakeService()
-  patience = withoutLimit(namesTimeoutMs)
+  patience = withoutLimit(explainTimeoutMs)
 })
 after(async () => {
   patience.end()
@@ -63,7 +63,7 @@ describe('unknown names', () => {
     }
     patience.end()
     const { stderr } = await svc3('vm ssh dmeo')
-    patience = withoutLimit(namesTimeoutMs)
+    patience = withoutLimit(explainTimeoutMs)
     assert.equal(stderr, 'svc3: VM dmeo not found\nsvc3: List them\n')
   })
 })

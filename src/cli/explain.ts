@@ -10,7 +10,7 @@ import { openClient } from './connect/session.ts'
 import type { Host } from './host.ts'
 import { nearestName } from './line/suggest.ts'
 
-export const namesTimeoutMs = 700
+export const explainTimeoutMs = 700
 
 interface ExplainRequest {
   readonly host: Host
@@ -50,15 +50,15 @@ async function nearName(
 ): Promise<More | undefined> {
   const known = allNouns.find(([, { wire }]) => wire === kind)?.[0]
   if (known === undefined || !isListed(known) || name === undefined) return undefined
-  const names = await liveNames(host, { kind: known, namespace, timeoutMs: namesTimeoutMs }).catch(() => [])
+  const names = await liveNames(host, { kind: known, namespace, timeoutMs: explainTimeoutMs }).catch(() => [])
   const near = nearestName(name, names)
   return near === undefined ? undefined : (hint) => `Did you mean ${near}?${hint ? ` ${hint}` : ''}`
 }
 
 async function versionMismatch({ host }: ExplainRequest): Promise<More | undefined> {
   try {
-    const client = openClient(host, findConnection(host), { timeoutMs: namesTimeoutMs, attempts: 1 })
-    const { version } = await client.call(getClusterInfo, { signal: AbortSignal.timeout(namesTimeoutMs) })
+    const client = openClient(host, findConnection(host), { timeoutMs: explainTimeoutMs, attempts: 1 })
+    const { version } = await client.call(getClusterInfo, { signal: AbortSignal.timeout(explainTimeoutMs) })
     const advice = versionAdvice(host.version, version)
     return advice === undefined ? undefined : () => advice
   } catch {

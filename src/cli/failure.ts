@@ -2,7 +2,7 @@
 import { ApiError, type Reason } from '../api/errors.ts'
 import { ConnectionError } from '../client/transport.ts'
 import { asTyped } from './called-as.ts'
-import { isAboutMissing, messageOf } from './causes.ts'
+import { isAboutMissing, messageWithOptions } from './causes.ts'
 import { findConnection, type ServerConnection, serverOf } from './connect/connection.ts'
 import { withoutSecrets } from './connect/redact.ts'
 import type { Host } from './host.ts'
@@ -68,7 +68,7 @@ function reportOf(error: unknown, context: FailureContext): Report {
 
 function refusalReport(error: ApiError, { host, options = [], helpLine }: FailureContext): Report {
   const word = promisedWords[error.reason]
-  const text = messageOf(error, options)
+  const text = messageWithOptions(error, options)
   const connection = dependsOnServer.has(error.reason) ? connectionOf(host) : undefined
   const promised = word && !text.includes(word) ? `${text} (${word})` : text
   // Only errors of the service have a request ID.

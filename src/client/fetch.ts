@@ -1,7 +1,7 @@
 // Requests by fetch, for browsers and other runtimes.
 import { connectionError } from './faults.ts'
 import type { Fetch } from './npm/options.ts'
-import { ConnectionError, type Transport, type TransportResponse, textOf } from './transport.ts'
+import { ConnectionError, readText, type Transport, type TransportResponse } from './transport.ts'
 
 type FetchResponse = Awaited<ReturnType<Fetch>>
 
@@ -49,7 +49,7 @@ function responseOf(response: FetchResponse, url: string, fail: Fail): Transport
     get body() {
       return chunksOf(response, fail)
     },
-    text: (maxBytes) => textOf(chunksOf(response, fail), url, maxBytes),
+    text: (maxBytes) => readText(chunksOf(response, fail), url, maxBytes),
   }
 }
 

@@ -4,7 +4,7 @@ import type { Agent, ClientRequest, IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { checkAddress, connectionError } from './faults.ts'
 import { connectTrusted, type Trust } from './tls.ts'
-import { ConnectionError, type Transport, type TransportResponse, textOf } from './transport.ts'
+import { ConnectionError, readText, type Transport, type TransportResponse } from './transport.ts'
 import { sendBody, uploadHeaders } from './upload-body.ts'
 
 interface HttpTransportOptions {
@@ -99,7 +99,7 @@ function responseOf(message: IncomingMessage, url: string, fail: Fail): Transpor
     get body() {
       return bytesOf(message, fail)
     },
-    text: (maxBytes) => textOf(bytesOf(message, fail), url, maxBytes),
+    text: (maxBytes) => readText(bytesOf(message, fail), url, maxBytes),
   }
 }
 

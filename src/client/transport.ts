@@ -61,7 +61,7 @@ export class ConnectionError extends Error {
 }
 
 /** Reads a whole response. Throws if it has more than `maxBytes`. */
-export async function textOf(chunks: AsyncIterable<Uint8Array>, url: string, maxBytes: number): Promise<string> {
+export async function readText(chunks: AsyncIterable<Uint8Array>, url: string, maxBytes: number): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
   let bytes = 0

@@ -15,7 +15,7 @@ import { ConnectionError } from '../client/transport.ts'
 import { driverNames } from '../drivers/index.ts'
 import { isLoopback } from '../rules/addresses.ts'
 import { decodeJoinString, isJoinString, type JoinString } from '../rules/join-string.ts'
-import { imageQuota, imageQuotaOption, type OptionValues } from './options.ts'
+import { imageQuota, imageQuotaOption, type OperatorOptionValues } from './options.ts'
 import { remembered } from './remembered.ts'
 import { parseSimulation, simulateOption } from './simulate.ts'
 
@@ -114,7 +114,7 @@ export const agentTable = {
   },
 } as const satisfies Options
 
-export type AgentValues = OptionValues<typeof agentTable>
+export type AgentValues = OperatorOptionValues<typeof agentTable>
 
 /** The validated options. */
 export type RunAgentOptions = Awaited<ReturnType<typeof agentOptions>>

@@ -21,7 +21,7 @@ import {
   imagesAddressOf,
   imagesOption,
   type ListenAddress,
-  type OptionValues,
+  type OperatorOptionValues,
   parseListen,
 } from './options.ts'
 import { parseSimulation, simulateOption } from './simulate.ts'
@@ -113,7 +113,7 @@ export function startingLine({ nodes }: Pick<DevOptions, 'nodes'>): string {
 }
 
 /** The options, validated. */
-export const devOptions = (host: Host, options: OptionValues<typeof devTable>): DevOptions => ({
+export const devOptions = (host: Host, options: OperatorOptionValues<typeof devTable>): DevOptions => ({
   listen: localListen(options.listen),
   dataDir: dataDir(host, options.data),
   driver: options.driver,

@@ -8,7 +8,7 @@ import { parseImagesAddress } from '../rules/images-address.ts'
 import { diskSizeRule, parseDiskSize } from '../rules/sizes.ts'
 
 /** The values of a table of options. */
-export type OptionValues<O extends Options> = Values<Arguments, O>['options']
+export type OperatorOptionValues<O extends Options> = Values<Arguments, O>['options']
 
 export const dataOptions = {
   data: {
@@ -47,7 +47,7 @@ export interface DataLocation {
   readonly storeAddress?: string
 }
 
-export function dataLocationOf(host: Host, { data, store }: OptionValues<typeof dataOptions>): DataLocation {
+export function dataLocationOf(host: Host, { data, store }: OperatorOptionValues<typeof dataOptions>): DataLocation {
   const storeAddress = storeOf(host, store)
   return { dataDir: dataDir(host, data), ...(storeAddress !== undefined && { storeAddress }) }
 }

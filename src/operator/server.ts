@@ -7,7 +7,14 @@ import { UsageError } from '../cli/line/usage.ts'
 import type { ControlPlane, KubernetesListener } from '../control-plane/control-plane.ts'
 import { isLoopback } from '../rules/addresses.ts'
 import { quoted } from '../rules/shell-word.ts'
-import { dataOptions, imagesAddressOf, imagesOption, type OptionValues, parseListen, storeOf } from './options.ts'
+import {
+  dataOptions,
+  imagesAddressOf,
+  imagesOption,
+  type OperatorOptionValues,
+  parseListen,
+  storeOf,
+} from './options.ts'
 
 /** Several health checks of usual load balancers. */
 const noticeSeconds = 5
@@ -50,7 +57,7 @@ const options = {
   'plain-http': { type: 'boolean', description: 'Also serve plain HTTP (loopback addresses only)' },
 } as const satisfies Options
 
-export type ServerValues = OptionValues<typeof options>
+export type ServerValues = OperatorOptionValues<typeof options>
 
 export const command = defineCommand({
   description:

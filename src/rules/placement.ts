@@ -3,7 +3,7 @@
 import type { Architecture } from '../api/architecture.ts'
 import type { NodeReport } from '../api/nodes/node-report.ts'
 import type { VmShape } from '../api/vms/vm-shape.ts'
-import { freePort, type ReservedPort } from './ports.ts'
+import { freePort, type PortMapping } from './ports.ts'
 import { automaticMemoryMiB } from './sizes.ts'
 
 /** Why a node takes no VMs at all for now. */
@@ -92,7 +92,7 @@ export interface Demand
   // biome-ignore format: a list to read
   /** The guest system of the image, if known. */
   readonly os?: string | undefined
-  readonly reservedPorts: readonly ReservedPort[]
+  readonly reservedPorts: readonly PortMapping[]
 }
 
 export interface Allocation {
@@ -166,7 +166,7 @@ interface Reported {
     | undefined
 }
 
-export const capacityOf = ({ name, tags, report }: Reported): Capacity => ({
+export const nodeCapacity = ({ name, tags, report }: Reported): Capacity => ({
   name,
   isKnown: report !== undefined,
   tags,
@@ -200,7 +200,7 @@ export function neverFits(demand: Demand, nodes: Iterable<Reported>): readonly N
   const reasons: Never[] = []
   for (const node of nodes) {
     if (!isRequestedNode(node, demand)) continue
-    const capacity = capacityOf(node)
+    const capacity = nodeCapacity(node)
     const obstacle = lastingObstacle(capacity, demand)
     if (!obstacle) return undefined
     reasons.push({ node: node.name, obstacle, capacity })

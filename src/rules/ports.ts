@@ -1,7 +1,7 @@
 // Ports of nodes: which ones users may reserve, and which ones a VM gets.
 import { type Cause, invalidField } from '../api/errors.ts'
 
-export interface ReservedPort {
+export interface PortMapping {
   readonly nodePort: number
   readonly vmPort: number
   readonly protocol: 'tcp' | 'udp'
@@ -17,8 +17,8 @@ const firsts = { ssh: 8_822, vnc: 5_999, screenshare: 5_900 } as const
 type PortKind = keyof typeof firsts
 
 /** Parses `NODE:VM[,NODE:VM]`, each optionally with `/udp` or `/tcp`. */
-export function parseReservedPorts(text: string): { ports: ReservedPort[]; causes: Cause[] } {
-  const ports: ReservedPort[] = []
+export function parseReservedPorts(text: string): { ports: PortMapping[]; causes: Cause[] } {
+  const ports: PortMapping[] = []
   const problems: string[] = []
   for (const part of text.split(',').map((each) => each.trim())) {
     if (part === '') continue
@@ -28,7 +28,7 @@ export function parseReservedPorts(text: string): { ports: ReservedPort[]; cause
       problems.push(`invalid port "${part.slice(0, 50)}"; use NODE:VM, such as 8080:80 or 5353:53/udp`)
       continue
     }
-    const port: ReservedPort = {
+    const port: PortMapping = {
       nodePort: Number(match[1]),
       vmPort: Number(match[2]),
       protocol: match[3]?.toLowerCase() === 'udp' ? 'udp' : 'tcp',
@@ -42,7 +42,7 @@ export function parseReservedPorts(text: string): { ports: ReservedPort[]; cause
   return { ports, causes }
 }
 
-function problemOf({ nodePort, vmPort, protocol }: ReservedPort, earlier: readonly ReservedPort[]): string | undefined {
+function problemOf({ nodePort, vmPort, protocol }: PortMapping, earlier: readonly PortMapping[]): string | undefined {
   for (const port of [nodePort, vmPort]) if (port < 1 || port > lastPort) return `${port} is not a port (1 to 65535)`
   if (nodePort < 1_024 || forbidden.has(nodePort))
     return `port ${nodePort} cannot be reserved; use 1024 or higher, except 6443`

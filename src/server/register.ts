@@ -11,7 +11,7 @@ import { refusalOf } from './http/refusals.ts'
 import { renderer } from './http/render.ts'
 import { streamChanges } from './lists/watches.ts'
 import type { Call } from './operations/handlers.ts'
-import type { ListOperation, Operations } from './operations/invoke.ts'
+import type { ListedOperation, Operations } from './operations/invoke.ts'
 import { type DownloadServices, sendDownload } from './transfer/downloads.ts'
 import { readForm } from './transfer/multipart.ts'
 import { streamBytes } from './transfer/streams.ts'
@@ -60,7 +60,7 @@ type Respond = (call: Call<Operation>, request: FastifyRequest, reply: FastifyRe
 
 function answerOf(operation: Operation, services: RouteServices): Respond {
   const { operations } = services
-  if (operation.item) return listAnswer(operation as ListOperation, services)
+  if (operation.item) return listAnswer(operation as ListedOperation, services)
   if (operation.isUpgrade)
     return (call, request, reply) => {
       const caller = (): Promise<Principal | undefined> => stillThere(request, services)
@@ -122,7 +122,7 @@ const asAnswer =
     return { status: refusal.code, body: JSON.stringify(refusal.toStatus(requestId)) }
   }
 
-function listAnswer(operation: ListOperation, services: RouteServices): Respond {
+function listAnswer(operation: ListedOperation, services: RouteServices): Respond {
   return (call, request, reply) => {
     const query = (request.query ?? {}) as ListQuery
     const { listing, lists } = services.operations.list(operation, call)

@@ -36,7 +36,7 @@ export interface Health {
   readonly message: string
 }
 
-export interface Page {
+export interface EntryPage {
   readonly entries: readonly Entry[]
   /** The revision at which the entries were read. A watch from here misses nothing. */
   readonly rev: Rev
@@ -75,7 +75,7 @@ export interface Store {
    */
   get(key: string): Promise<Entry | undefined>
   /** Entries whose key begins with `prefix`, ordered by `compareKeys`. `after` skips the keys up to it. */
-  list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<Page>
+  list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<EntryPage>
   /**
    * MUST throw AlreadyExists if the key exists; of any number of concurrent calls exactly one succeeds. The value is
    * stored as JSON, and the entry has what parsing that gives. Throws TypeError for an invalid key or value. MUST throw

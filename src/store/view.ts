@@ -8,9 +8,9 @@ import {
   changeRev,
   compareRevs,
   type Entry,
+  type EntryPage,
   type Health,
   isFault,
-  type Page,
   type Rev,
   type Store,
   zeroRev,
@@ -186,7 +186,7 @@ export class View<T> {
   }
 
   /** Applies a whole list: differences from the current entries become changes like any other. */
-  #install(page: Page): void {
+  #install(page: EntryPage): void {
     const listed = new Map(page.entries.map((entry) => [entry.key, entry as Entry<T>]))
     const changes: Change<T>[] = []
     for (const entry of listed.values()) {

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
 import { openSqlite } from '../../src/store/sqlite/engine.ts'
-import { type Change, type Page, type Store, StoreError } from '../../src/store/store.ts'
+import { type Change, type EntryPage, type Store, StoreError } from '../../src/store/store.ts'
 import { collectTo } from './store-watch.ts'
 
 /** As the store makes them. */
@@ -64,7 +64,7 @@ interface Sample extends Disposable {
 }
 
 interface State {
-  readonly page: Page
+  readonly page: EntryPage
   readonly changes: readonly Change[]
 }
 

@@ -7,7 +7,7 @@ import type { PushFormat } from '../../api/records.ts'
 import type { Capture, Handle } from '../../drivers/driver.ts'
 import { ifAbsent } from '../../images/content/temporary-files.ts'
 import { readJsonFile, writeFileAtomically } from '../../platform/files.ts'
-import type { DesiredImage } from '../images/images.ts'
+import type { VmImage } from '../images/images.ts'
 import type { CaptureProgress } from './server.ts'
 
 interface CommonState {
@@ -17,7 +17,7 @@ interface CommonState {
   readonly handle: Handle
   readonly architecture: Architecture
   /** The image that the VM's disk was made from. */
-  readonly image: DesiredImage
+  readonly image: VmImage
   readonly reference?: string
   readonly format?: PushFormat
   readonly createdAt?: string

@@ -13,7 +13,7 @@ import { succeeds } from '../../platform/succeeds.ts'
 import { sizeText } from '../../rules/sizes.ts'
 import { listeners } from '../host/listening-ports.ts'
 
-export interface Finding {
+export interface CheckResult {
   readonly result: 'ok' | 'warning' | 'problem'
   readonly found: string
   readonly advice?: string
@@ -21,18 +21,18 @@ export interface Finding {
 
 export interface Check {
   readonly check: string
-  look(signal: AbortSignal): Promise<Finding>
+  look(signal: AbortSignal): Promise<CheckResult>
 }
 
 const gib = 2 ** 30
-export const ok = (found: string): Finding => ({ result: 'ok', found })
-export const warning = (found: string, advice: string): Finding => ({ result: 'warning', found, advice })
-export const problem = (found: string, advice: string): Finding => ({ result: 'problem', found, advice })
+export const ok = (found: string): CheckResult => ({ result: 'ok', found })
+export const warning = (found: string, advice: string): CheckResult => ({ result: 'warning', found, advice })
+export const problem = (found: string, advice: string): CheckResult => ({ result: 'problem', found, advice })
 
 export async function examine(
   checks: readonly Check[],
   signal: AbortSignal,
-): Promise<readonly (Finding & { readonly check: string })[]> {
+): Promise<readonly (CheckResult & { readonly check: string })[]> {
   return Promise.all(
     checks.map(async ({ check, look }) => {
       try {

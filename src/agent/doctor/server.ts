@@ -9,7 +9,7 @@ import { dialTunnel } from '../../client/tunnel.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { versionAdvice } from '../../rules/versions.ts'
 import { notOpened, advice as passAdvice } from '../link/not-opened.ts'
-import { type Check, type Finding, ok, problem, warning } from './doctor.ts'
+import { type Check, type CheckResult, ok, problem, warning } from './doctor.ts'
 
 const timeoutMs = 10_000
 const maxAnswerBytes = 1_048_576
@@ -73,7 +73,7 @@ function versionIn(status: number, text: string): string {
   throw new Error(`not a svc3 server (status ${status})`)
 }
 
-async function reached(apiUrl: string, version: string, answer: Promise<Answer>): Promise<Finding> {
+async function reached(apiUrl: string, version: string, answer: Promise<Answer>): Promise<CheckResult> {
   try {
     const { version: theirs, roundTripMs } = await answer
     const found = `${apiUrl}: version ${theirs}, ${Math.round(roundTripMs)} ms`
@@ -84,7 +84,7 @@ async function reached(apiUrl: string, version: string, answer: Promise<Answer>)
   }
 }
 
-async function clock(answer: Promise<Answer>): Promise<Finding> {
+async function clock(answer: Promise<Answer>): Promise<CheckResult> {
   const { aheadSeconds, roundTripMs } = await answer.catch(() => ({ aheadSeconds: undefined, roundTripMs: 0 }))
   if (aheadSeconds === undefined) return warning('unknown', 'The server did not send the time')
   // The server read its clock at any moment between request and answer, which limits the precision.
@@ -101,7 +101,7 @@ async function websocket(
   { apiUrl, trust, version }: { readonly apiUrl: string; readonly trust: Trust | undefined; readonly version: string },
   answer: Promise<Answer>,
   signal: AbortSignal,
-): Promise<Finding> {
+): Promise<CheckResult> {
   // The check of the service has reported it.
   const server = await answer.catch(() => undefined)
   if (!server) return warning('unknown', 'The server did not answer')

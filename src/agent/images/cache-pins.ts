@@ -4,7 +4,7 @@ import { timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { type RetryOptions, type RetryPolicy, retry, retryPolicies, unlessAborted } from '../../platform/retry.ts'
-import { type DesiredImage, type Images, keyOf } from './images.ts'
+import { type Images, keyOf, type VmImage } from './images.ts'
 import type { LocalCopy } from './inventory.ts'
 
 interface PinsOptions {
@@ -17,7 +17,7 @@ interface PinsOptions {
 }
 
 interface Pin {
-  readonly image: DesiredImage
+  readonly image: VmImage
   readonly cancel: AbortController
   state: CopyReport['state']
   percent?: number | undefined
@@ -106,7 +106,7 @@ export class Pins {
     if (failures.length > 0) throw failures[0]
   }
 
-  #fetchAll(keys: ReadonlyMap<string, DesiredImage>): void {
+  #fetchAll(keys: ReadonlyMap<string, VmImage>): void {
     for (const [key, image] of keys) {
       if (this.#pins.has(key) || this.#isStopped) continue
       const pin: Pin = { image, cancel: new AbortController(), state: 'Fetching' }

@@ -35,28 +35,28 @@ import type { Recipe } from './recipes.ts'
 import type { AskLogin } from './registry-image.ts'
 import { type EnsureOptions, type ImageProvider, share } from './single-flight.ts'
 
-export type DesiredImage = DesiredVm['image']
+export type VmImage = DesiredVm['image']
 interface DesiredIso {
   readonly name: string
   readonly content: string
 }
 
 /** The key of an image's copy; not for images in registries, whose content must be resolved first. */
-export const keyOf = ({ content, recipe }: Pick<DesiredImage, 'content' | 'recipe'>): string =>
+export const keyOf = ({ content, recipe }: Pick<VmImage, 'content' | 'recipe'>): string =>
   content ?? `recipe:${recipe ?? ''}`
 
 /** The key of the copy that a disk was made from. */
-export const baseKeyOf = (image: DesiredImage, { digest }: Pick<BaseImage, 'digest'>): string =>
+export const baseKeyOf = (image: VmImage, { digest }: Pick<BaseImage, 'digest'>): string =>
   image.reference === undefined ? keyOf(image) : digest
 
 export interface Images {
-  ensure(image: DesiredImage, options: EnsureOptions): Promise<BaseImage>
+  ensure(image: VmImage, options: EnsureOptions): Promise<BaseImage>
   /** The complete copy, if this node has it. */
-  find(image: DesiredImage): Promise<BaseImage | undefined>
+  find(image: VmImage): Promise<BaseImage | undefined>
   /** Like `ensure`, but may resolve with an image on a socket, which is still being fetched. */
-  arrive(image: DesiredImage, user: ArrivalUser, options: BeginOptions & EnsureOptions): Promise<BaseImage>
+  arrive(image: VmImage, user: ArrivalUser, options: BeginOptions & EnsureOptions): Promise<BaseImage>
   /** Continues to serve an image that a VM was reading when the previous agent ended. */
-  resume(image: DesiredImage, user: ArrivalUser, signal: AbortSignal): Promise<void>
+  resume(image: VmImage, user: ArrivalUser, signal: AbortSignal): Promise<void>
   readonly arrivals: Pick<Arrivals, 'of' | 'idle' | 'leave' | 'list' | 'stop'>
   /** The file of an ISO, which is fetched if necessary. */
   ensureIso(iso: DesiredIso, options: EnsureOptions): Promise<string>
@@ -74,7 +74,7 @@ export interface Images {
    * Keeps chunks that no manifest names from being evicted until the returned function is called, for a capture with this id
    * that is being packed and delivered. `image`: the image that it is based on, which stays too.
    */
-  holdContent(id: string, image?: DesiredImage): Promise<() => Promise<void>>
+  holdContent(id: string, image?: VmImage): Promise<() => Promise<void>>
   /** Whether no other capture holds content. */
   isPackingAlone(id: string): Promise<boolean>
   /** The content that this node serves to others. */
@@ -170,7 +170,7 @@ class NodeImages implements Images {
     })
   }
 
-  async ensure(image: DesiredImage, options: EnsureOptions): Promise<BaseImage> {
+  async ensure(image: VmImage, options: EnsureOptions): Promise<BaseImage> {
     return this.#named(image, await this.#get(await this.#providerOf(image, options), options))
   }
 
@@ -178,12 +178,12 @@ class NodeImages implements Images {
     return (await this.#get(this.#providers.content(content, 'ISO', name), options)).disk
   }
 
-  async find({ name, content, reference }: DesiredImage): Promise<BaseImage | undefined> {
+  async find({ name, content, reference }: VmImage): Promise<BaseImage | undefined> {
     if (reference !== undefined) return (await this.#providers.pulled({ reference, name, vm: undefined }))?.find()
     return content === undefined ? undefined : findContent(this.#options.folder, content)
   }
 
-  async arrive(image: DesiredImage, user: ArrivalUser, options: BeginOptions & EnsureOptions): Promise<BaseImage> {
+  async arrive(image: VmImage, user: ArrivalUser, options: BeginOptions & EnsureOptions): Promise<BaseImage> {
     const provider = await this.#providerOf(image, { ...options, vm: options.vm ?? user.uid })
     const arrived = async (whole: BaseImage): Promise<void> => user.arrived(this.#named(image, whole))
     // The lease holds the copy until the VM's record does.
@@ -191,7 +191,7 @@ class NodeImages implements Images {
     return this.#named(image, await this.arrivals.begin(provider, { ...user, arrived }, options))
   }
 
-  async resume(image: DesiredImage, user: ArrivalUser, signal: AbortSignal): Promise<void> {
+  async resume(image: VmImage, user: ArrivalUser, signal: AbortSignal): Promise<void> {
     await this.arrive(image, user, { signal, progress: () => undefined, isRunning: true })
   }
 
@@ -224,7 +224,7 @@ class NodeImages implements Images {
     return this.#parts.space.report()
   }
 
-  async holdContent(id: string, image?: DesiredImage): Promise<() => Promise<void>> {
+  async holdContent(id: string, image?: VmImage): Promise<() => Promise<void>> {
     const { leases, pulled } = this.#parts
     const content = image?.reference === undefined ? undefined : (await pulled.find(image.reference))?.content
     const releases = [await leases.take(`${packing}${id}`)]
@@ -247,7 +247,7 @@ class NodeImages implements Images {
     return { store, source: fetchedContent({ store, open: this.#options.openBlob }) }
   }
 
-  async #providerOf(image: DesiredImage, options: EnsureOptions): Promise<ImageProvider> {
+  async #providerOf(image: VmImage, options: EnsureOptions): Promise<ImageProvider> {
     const { name, content, reference } = image
     if (reference === undefined)
       return content === undefined ? this.#providers.recipe(image) : this.#providers.content(content, 'image', name)
@@ -296,7 +296,7 @@ class NodeImages implements Images {
   }
 
   /** Remembers the name of a complete copy. */
-  #named(image: DesiredImage, copy: BaseImage): BaseImage {
+  #named(image: VmImage, copy: BaseImage): BaseImage {
     const { names } = this.#parts
     const name = image.reference ?? image.name
     const key = baseKeyOf(image, copy)
@@ -310,7 +310,7 @@ class NodeImages implements Images {
 
 /** For simulated nodes: every image exists and is empty. */
 export function pretendImages(): Images {
-  const pretend = async ({ name }: DesiredImage): Promise<BaseImage> => ({
+  const pretend = async ({ name }: VmImage): Promise<BaseImage> => ({
     name,
     digest: `simulated:${name}`,
     disk: '/dev/null',

@@ -16,7 +16,7 @@ import type { Leases } from './leases.ts'
 import type { PeerContent } from './peers.ts'
 import type { PulledImage, PulledImages } from './pulled-images.ts'
 import type { Recipe } from './recipes.ts'
-import { type AskLogin, openRegistryImage, RegistryContent } from './registry-image.ts'
+import { type AskLogin, openRegistryImage, RegistryImageContent } from './registry-image.ts'
 import type { ImageProvider, MakingOptions } from './single-flight.ts'
 
 interface ProvidersOptions extends Pick<SourceOptions, 'fetches' | 'fetched' | 'open' | 'retry'> {
@@ -147,7 +147,7 @@ export class ImageProviders {
         if (isUnpacked)
           return this.#fill(content, { ...filling, read: () => Promise.reject(new Error(deletedUnpacked)) }, making)
         const { signal, onWait } = options
-        using registry = new RegistryContent({ reference, vm, ask, signal, onWait }, content)
+        using registry = new RegistryImageContent({ reference, vm, ask, signal, onWait }, content)
         await this.#fill(content, { ...filling, read: (...args) => registry.read(...args) }, making)
       },
     }

@@ -53,7 +53,7 @@ export async function openRegistryImage(options: RegistryImageOptions): Promise<
 }
 
 /** The content of an image in svc3's format. Connects on the first read, and again after a failure, with new credentials. */
-export class RegistryContent implements ContentSource, Disposable {
+export class RegistryImageContent implements ContentSource, Disposable {
   readonly #options: RegistryImageOptions
   readonly #digest: string
   readonly #opened = new DisposableStack()

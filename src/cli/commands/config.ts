@@ -3,7 +3,7 @@
 import path from 'node:path'
 import { defineCommand, printed } from '../command.ts'
 import { editConfig, editContext } from '../connect/config.ts'
-import { checkUrl, fieldsOf, readCliConfig, stringOf, unknownContext } from '../connect/connection.ts'
+import { checkUrl, fieldsOf, readCliConfig, textField, unknownContext } from '../connect/connection.ts'
 import { checkFingerprint, pin, readAuthorities } from '../connect/trust.ts'
 import type { Host } from '../host.ts'
 import { UsageError } from '../line/usage.ts'
@@ -41,8 +41,8 @@ const set = defineCommand({
       throw new UsageError('Nothing to set', 'Specify at least one option')
     const { config = {} } = readCliConfig(host)
     const given = options['api-url'] === undefined ? undefined : checkUrl(options['api-url'], '--api-url')
-    const name = options.context ?? stringOf(config.currentContext) ?? (given && new URL(given).host)
-    const known = stringOf(fieldsOf(fieldsOf(config.contexts)?.[name ?? ''])?.apiUrl)
+    const name = options.context ?? textField(config.currentContext) ?? (given && new URL(given).host)
+    const known = textField(fieldsOf(fieldsOf(config.contexts)?.[name ?? ''])?.apiUrl)
     const apiUrl = given ?? known
     if (name === undefined || apiUrl === undefined)
       throw new UsageError(
@@ -87,13 +87,13 @@ const view = defineCommand({
   examples: [{ line: 'svc3 config view', does: 'List the contexts' }],
   async run(context) {
     const { config = {} } = readCliConfig(context.host)
-    const current = stringOf(config.currentContext)
+    const current = textField(config.currentContext)
     const pins = fieldsOf(config.pins) ?? {}
     const items = Object.entries(fieldsOf(config.contexts) ?? {}).map(([name, value]): ContextView => {
       const fields = fieldsOf(value) ?? {}
-      const apiUrl = stringOf(fields.apiUrl) ?? ''
-      const fingerprint = stringOf(pins[URL.canParse(apiUrl) ? new URL(apiUrl).origin : '']) ?? ''
-      const [namespace, ca] = [stringOf(fields.namespace) ?? '', stringOf(fields.ca) ?? '']
+      const apiUrl = textField(fields.apiUrl) ?? ''
+      const fingerprint = textField(pins[URL.canParse(apiUrl) ? new URL(apiUrl).origin : '']) ?? ''
+      const [namespace, ca] = [textField(fields.namespace) ?? '', textField(fields.ca) ?? '']
       return { name, current: name === current, apiUrl, namespace, ca, fingerprint }
     })
     for (const name of ['SVC3_API_URL', 'SVC3_DATA', 'SVC3_CONTEXT'])
@@ -123,7 +123,7 @@ const useContext = defineCommand({
     await editConfig(host, (current) => ({ ...current, currentContext: name }))
     for (const variable of ['SVC3_API_URL', 'SVC3_DATA', 'SVC3_CONTEXT'])
       if (host.env[variable]) note(`${variable} is set and overrides the context; unset it`)
-    const apiUrl = stringOf(fieldsOf(contexts[name])?.apiUrl) ?? ''
+    const apiUrl = textField(fieldsOf(contexts[name])?.apiUrl) ?? ''
     await done(`Using context ${name} (${apiUrl}).`, { context: name, apiUrl })
   },
 })

@@ -150,7 +150,7 @@ export function dataDir(host: Host, flag?: string): string {
 
 /** The context to use unless the environment names a server. */
 function currentContext(host: Host): string | undefined {
-  return stringOf(host.env.SVC3_CONTEXT) ?? stringOf(readCliConfig(host).config?.currentContext)
+  return textField(host.env.SVC3_CONTEXT) ?? textField(readCliConfig(host).config?.currentContext)
 }
 
 /** The context of this server. */
@@ -158,7 +158,7 @@ function contextFor(host: Host, apiUrl: string): ServerConnection | undefined {
   const { config } = readCliConfig(host)
   const contexts = fieldsOf(config?.contexts) ?? {}
   const isFor = (name: string): boolean => {
-    const known = stringOf(fieldsOf(contexts[name])?.apiUrl)
+    const known = textField(fieldsOf(contexts[name])?.apiUrl)
     return known !== undefined && URL.canParse(known) && isSame(known, apiUrl)
   }
   const current = currentContext(host)
@@ -177,17 +177,17 @@ function namedContext(host: Host, name: string): ServerConnection {
   if (host.env.SVC3_CONTEXT === name && !Object.hasOwn(contexts, name))
     throw unknownContext(name, Object.keys(contexts), file)
   const context = fieldsOf(Object.hasOwn(contexts, name) ? contexts[name] : undefined)
-  const apiUrl = stringOf(context?.apiUrl)
+  const apiUrl = textField(context?.apiUrl)
   if (!context || apiUrl === undefined)
     throw new Failure(`Context ${name} in ${file} has no apiUrl`, `Run svc3 config set --context ${name} --api-url URL`)
   const source = `context ${name} in ${file}`
   return {
     apiUrl: checkUrl(apiUrl, source),
-    token: stringOf(context.token),
-    tokenExpiresAt: stringOf(context.tokenExpiresAt),
+    token: textField(context.token),
+    tokenExpiresAt: textField(context.tokenExpiresAt),
     renewal: renewalOf(name, context),
-    namespace: stringOf(context.namespace),
-    ca: stringOf(context.ca),
+    namespace: textField(context.namespace),
+    ca: textField(context.ca),
     context: name,
     source,
   }
@@ -209,7 +209,7 @@ export function readCliConfig({ env }: Host): { readonly file: string; readonly 
 }
 
 function renewalOf(context: string, fields: Fields): Renewal | undefined {
-  const [refreshToken, issuer, clientId] = [fields.refreshToken, fields.issuer, fields.clientId].map(stringOf)
+  const [refreshToken, issuer, clientId] = [fields.refreshToken, fields.issuer, fields.clientId].map(textField)
   return refreshToken && issuer && clientId ? { context, refreshToken, issuer, clientId } : undefined
 }
 
@@ -218,10 +218,10 @@ function localConnection(host: Host): ServerConnection | undefined {
   const file = `${dataDir(host, SVC3_DATA || undefined)}/connection.json`
   const note = readJson(file)
   if (!note) return undefined
-  const apiUrl = stringOf(note.apiUrl)
+  const apiUrl = textField(note.apiUrl)
   if (apiUrl === undefined) throw new Failure(`${file} has no apiUrl`, restart(host))
   const pid = typeof note.pid === 'number' ? note.pid : undefined
-  const token = stringOf(note.adminToken)
+  const token = textField(note.adminToken)
   return { apiUrl: checkUrl(apiUrl, file), token, localLogin: token && file, source: file, pid }
 }
 
@@ -282,5 +282,5 @@ function readJson(file: string): Fields | undefined {
 
 export const fieldsOf = (value: unknown): Fields | undefined =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined
-export const stringOf = (value: unknown): string | undefined =>
+export const textField = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined

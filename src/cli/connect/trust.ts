@@ -7,7 +7,7 @@ import type { Host } from '../host.ts'
 import { readInputFile, readLine } from '../input.ts'
 import { Failure, UsageError } from '../line/usage.ts'
 import { editConfig } from './config.ts'
-import { fieldsOf, readCliConfig, type ServerConnection, stringOf } from './connection.ts'
+import { fieldsOf, readCliConfig, type ServerConnection, textField } from './connection.ts'
 
 const probeMs = 5_000
 
@@ -50,7 +50,7 @@ export async function meetServer(host: Host, { apiUrl, ca }: ServerConnection, s
 function expectedFingerprint(host: Host, origin: string, ca: string | undefined): string | undefined {
   const variable = host.env.SVC3_FINGERPRINT
   if (variable) return checkFingerprint(variable, 'SVC3_FINGERPRINT')
-  return ca === undefined ? stringOf(fieldsOf(readCliConfig(host).config?.pins)?.[origin]) : undefined
+  return ca === undefined ? textField(fieldsOf(readCliConfig(host).config?.pins)?.[origin]) : undefined
 }
 
 /** Without a fingerprint, removes the pin. */

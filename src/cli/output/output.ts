@@ -2,8 +2,8 @@
 import { longSize } from '../../rules/sizes.ts'
 import { layoutOf, linesOf, type TableLimits, widthsOf, withRoom } from './table.ts'
 
-export const formats = ['table', 'wide', 'json', 'yaml'] as const
-export type Format = (typeof formats)[number]
+export const outputFormats = ['table', 'wide', 'json', 'yaml'] as const
+export type Format = (typeof outputFormats)[number]
 
 /** Pipes get the time, or `plain`; terminals get how long ago it was, or `shown`. */
 export type Cell =

@@ -29,7 +29,7 @@ interface Plan {
   readonly wanted: Map<string, Amounts>
 }
 
-export class Admission {
+export class QuotaAdmission {
   readonly #records: Records
   readonly #plans = new Map<string, Plan | undefined>()
   readonly #written = new Map<string, Promise<ReadonlyMap<string, unknown>>>()

@@ -8,7 +8,7 @@ import type { Turn, Turns } from '../../rules/queue/turns.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'
-import type { Admission } from './admission.ts'
+import type { QuotaAdmission } from './admission.ts'
 import type { NodeRoom, Rooms } from './rooms.ts'
 import { placedBy, type TakenSlot, type WarmSlots } from './warm-slots.ts'
 
@@ -36,7 +36,7 @@ interface SchedulerRun {
   readonly vms: Pick<Collections['vms'], 'at'>
   readonly rooms: Rooms
   readonly turns: Turns<VmTurn>
-  readonly admission: Admission
+  readonly admission: QuotaAdmission
   readonly warm: WarmSlots
 }
 

@@ -3,14 +3,14 @@
 import {
   type Allocation,
   type Candidate,
-  capacityOf,
   type Demand,
   mayBeMacos,
+  nodeCapacity,
   type Placement,
   place,
   type Unfit,
 } from '../../rules/placement.ts'
-import type { ReservedPort } from '../../rules/ports.ts'
+import type { PortMapping } from '../../rules/ports.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { NodeRecord, SlotAllocation } from '../../store/records/fleet-records.ts'
 import { type NodeUse, nodeUseOf, portsIn } from '../../store/records/node-vms.ts'
@@ -29,7 +29,7 @@ export interface NodeRoom extends Candidate {
   /** Pool slots by uid, without those that VMs have taken. */
   readonly slots: readonly (readonly [string, SlotAllocation])[]
   /** Subtracts an allocation until the next `look`, which reads it from the record of the VM. */
-  take(allocation: Allocation, reserved: readonly ReservedPort[]): void
+  take(allocation: Allocation, reserved: readonly PortMapping[]): void
 }
 
 /** The ports in use at one address. Nodes may share an address and report the same busy port, so uses are counted. */
@@ -169,7 +169,7 @@ export class Rooms {
     const { report } = entry.value
     const address = this.#address(report?.ip ?? '')
     const room: NodeCount['room'] = {
-      ...capacityOf(entry.value),
+      ...nodeCapacity(entry.value),
       entry,
       slots: freeSlots(this.#records, entry.value),
       unfit: this.#unfit(entry.value),

@@ -13,7 +13,7 @@ import { quotaOf, releaseQuota } from '../../store/records/quotas.ts'
 import { changeVm, dropSlot, dropSlots, forgetVm, holdsQuota, isDeleted, unplaced } from '../../store/records/vms.ts'
 import { changeKey, type Entry } from '../../store/store.ts'
 import { type Controller, startController } from '../controller.ts'
-import { Admission, mayAdmitMore, QuotaSweep } from './admission.ts'
+import { mayAdmitMore, QuotaAdmission, QuotaSweep } from './admission.ts'
 import { type ChosenVm, decide, type PendingVm, turnOf, type VmTurn } from './decide.ts'
 import { newPorts, PortTurns } from './new-ports.ts'
 import { PendingVms } from './pending-vms.ts'
@@ -122,7 +122,7 @@ class Scheduler {
     const { collections, clock } = this.#controller
     const { rooms } = this.#placements
     const due = this.#pending.takeDue().flatMap((key) => collections.vms.at(key) ?? [])
-    const admission = new Admission(collections)
+    const admission = new QuotaAdmission(collections)
     const warm = new WarmSlots(collections, rooms)
     const turns = new Turns(this.#starvation, due.filter(({ value }) => !value.place).map(turnOf), {
       sharesOf: (namespace) => this.#sharesOf(namespace),
@@ -163,7 +163,7 @@ class Scheduler {
   async #writePlacements(
     { entry }: NodeRoom,
     all: readonly ChosenVm[],
-    admission: Admission,
+    admission: QuotaAdmission,
     warm: WarmSlots,
   ): Promise<void> {
     const { collections } = this.#controller

@@ -3,7 +3,7 @@
 import net from 'node:net'
 import { PortTaken } from '../driver.ts'
 import { requireDistinct } from '../refusals.ts'
-import type { PortAccess } from './run.ts'
+import type { TartPorts } from './run.ts'
 import { joinScreen } from './screen.ts'
 import { type Closable, openUdp } from './udp.ts'
 
@@ -19,7 +19,7 @@ const connectMs = 10_000
 const handshakeMs = 20_000
 
 export function createForwarder(guest: ForwardedGuest) {
-  let opened: { readonly key: string; readonly doors: PortAccess; readonly ports: readonly Closable[] } | undefined
+  let opened: { readonly key: string; readonly doors: TartPorts; readonly ports: readonly Closable[] } | undefined
 
   const close = async (): Promise<void> => {
     const ports = opened?.ports ?? []
@@ -39,7 +39,7 @@ export function createForwarder(guest: ForwardedGuest) {
     },
     close,
     /** Throws PortTaken with every port in use. Ports of an earlier call are closed. */
-    async open(doors: PortAccess): Promise<void> {
+    async open(doors: TartPorts): Promise<void> {
       const key = JSON.stringify(doors)
       if (opened?.key === key) return
       await close()

@@ -10,7 +10,7 @@ import * as supervised from '../supervised.ts'
 import { type Tart, tartEnvironment } from './tart.ts'
 
 /** The ports of a VM and the address on which they are opened. */
-export interface PortAccess {
+export interface TartPorts {
   readonly ip: string
   readonly forwards: readonly Forward[]
   readonly screen?: number
@@ -24,7 +24,7 @@ export interface AppleRun {
   readonly name: string
   /** The arguments after `tart run NAME`. */
   readonly options: readonly string[]
-  readonly doors: PortAccess
+  readonly doors: TartPorts
   /** Set when the VM is up. Absent after an agent died during the start, and for a suspended VM. */
   readonly process?: ProcessId
   /** The address of tart's screen, with the password: `vnc://:PASSWORD@127.0.0.1:PORT`. */

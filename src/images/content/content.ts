@@ -15,7 +15,7 @@ export interface Listed extends Stored {
   readonly modifiedMs: number
 }
 
-export interface Page {
+export interface ContentPage {
   readonly items: readonly Listed[]
   /** Where the next page begins; undefined at the end. */
   readonly after: string | undefined
@@ -68,7 +68,7 @@ export interface ContentStore extends ContentSource {
   /** Deletes the content unless it was put, touched or held since `beforeMs`, even concurrently. */
   deleteUnused(digest: string, beforeMs: number): Promise<boolean>
   /** What `deleteUnused` can free, in order of digest: all content, or only manifests if they own the rest. */
-  list(page: { readonly after?: string | undefined; readonly limit: number }): Promise<Page>
+  list(page: { readonly after?: string | undefined; readonly limit: number }): Promise<ContentPage>
 }
 
 export class NoContentError extends Error {

@@ -7,7 +7,7 @@ import path from 'node:path'
 import { failpoint } from '../../platform/failpoint.ts'
 import { syncFolder } from '../../platform/files.ts'
 import { digestPattern } from '../format/format.ts'
-import type { Listed, Page } from './content.ts'
+import type { ContentPage, Listed } from './content.ts'
 import { ifAbsent, removeUnfinished } from './temporary-files.ts'
 
 const shards = Array.from({ length: 256 }, (_, index) => index.toString(16).padStart(2, '0'))
@@ -90,7 +90,7 @@ export class ContentFiles {
     return isUnused
   }
 
-  async list({ after, limit }: { readonly after?: string | undefined; readonly limit: number }): Promise<Page> {
+  async list({ after, limit }: { readonly after?: string | undefined; readonly limit: number }): Promise<ContentPage> {
     const items: Listed[] = []
     const hex = after === undefined ? '' : hexOf(after)
     for (const shard of shards.slice(hex === '' ? 0 : Number.parseInt(hex.slice(0, 2), 16))) {

@@ -1,6 +1,6 @@
 // Images that a repository holds: each is an OCI artifact with one tag. The tag keeps its blobs from the registry's
 // garbage collection, and is what svc3's collector deletes.
-import type { Listed, Page } from '../../images/content/content.ts'
+import type { ContentPage, Listed } from '../../images/content/content.ts'
 import { hexOf } from '../../images/content/files.ts'
 import type { Manifest } from '../../images/format/format.ts'
 import { failpoint } from '../../platform/failpoint.ts'
@@ -64,7 +64,13 @@ export class HeldImages {
     })
   }
 
-  async list({ after = '', limit }: { readonly after?: string | undefined; readonly limit: number }): Promise<Page> {
+  async list({
+    after = '',
+    limit,
+  }: {
+    readonly after?: string | undefined
+    readonly limit: number
+  }): Promise<ContentPage> {
     const digests = (await this.#held()).filter((digest) => digest > after)
     const nowMs = this.#now()
     const items = digests.slice(0, limit).map(

@@ -65,7 +65,7 @@ export async function send(request: HttpRequest, { client, origin, hints }: Send
   }
 }
 
-export function locationOf(location: string, base: URL): URL {
+export function registryLocation(location: string, base: URL): URL {
   try {
     return locationIn(location, base)
   } catch (error) {

@@ -5,7 +5,7 @@ import { retry } from '../../platform/retry.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import type { RegistryExchange } from './exchange.ts'
 import { redactUrl } from './redact.ts'
-import { locationOf, readBounded } from './send.ts'
+import { readBounded, registryLocation } from './send.ts'
 
 interface TagsOptions {
   readonly exchange: RegistryExchange
@@ -58,7 +58,7 @@ export function nextOf({ headers }: HttpResponse, from: URL): URL | undefined {
   const { link = '' } = headers
   const [, where] = /<([^<>]*)>\s*;(?:[^,<>]*;)?\s*rel="?next"?(?=\s*(?:[;,]|$))/i.exec([link].flat().join(', ')) ?? []
   if (where === undefined) return undefined
-  const next = locationOf(where, from)
+  const next = registryLocation(where, from)
   if (next.origin === from.origin && next.pathname === from.pathname) return next
   throw new RegistryError('invalid', `${redactUrl(from)} redirects to another address for its tags`)
 }

@@ -8,7 +8,7 @@ import type { Descriptor } from '../artifact/oci-manifest.ts'
 import type { BlobContent, BlobPutOptions } from '../artifact/target.ts'
 import type { RegistryExchange } from './exchange.ts'
 import { redactUrl } from './redact.ts'
-import { locationOf } from './send.ts'
+import { registryLocation } from './send.ts'
 
 interface UploadOptions extends BlobPutOptions {
   readonly exchange: RegistryExchange
@@ -126,7 +126,7 @@ function sessionOf(answer: HttpResponse, offset: number, before?: Session): Sess
     throw new RegistryError('invalid', `${redactUrl(answer.url)} gave no upload address`)
   const asked = Number(answer.headers['oci-chunk-min-length'] ?? 0)
   return {
-    location: location === undefined && before ? before.location : locationOf(location ?? '', answer.url),
+    location: location === undefined && before ? before.location : registryLocation(location ?? '', answer.url),
     offset,
     minPieceBytes: Math.max(asked > 0 && Number.isSafeInteger(asked) ? asked : 0, before?.minPieceBytes ?? 0),
   }

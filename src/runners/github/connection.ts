@@ -7,7 +7,7 @@ import type { RetryPolicy } from '../../platform/retry.ts'
 import { isLoopback } from '../../rules/addresses.ts'
 import type { RunnerScope } from '../../rules/runners/scope.ts'
 import { SourceError } from '../source.ts'
-import { type Answer, call, type GitHubCall, GitHubRefusal } from './http.ts'
+import { call, type GitHubCall, GitHubRefusal, type GithubAnswer } from './http.ts'
 
 export type GitHubCredential =
   | {
@@ -50,7 +50,7 @@ export class GitHubConnection {
     this.#options = options
   }
 
-  async call(request: ServiceCall): Promise<Answer> {
+  async call(request: ServiceCall): Promise<GithubAnswer> {
     const admin = await this.#current(request.signal)
     try {
       return await this.#send(admin, request)
@@ -67,7 +67,7 @@ export class GitHubConnection {
     return (await this.#current(signal)).url
   }
 
-  #send(admin: Admin, { path, query = {}, ...request }: ServiceCall): Promise<Answer> {
+  #send(admin: Admin, { path, query = {}, ...request }: ServiceCall): Promise<GithubAnswer> {
     const url = new URL(`${admin.url.replace(/\/$/, '')}/${path}`)
     for (const [name, value] of Object.entries({ ...query, 'api-version': '6.0-preview' }))
       url.searchParams.set(name, value)

@@ -26,7 +26,7 @@ export interface GitHubCall {
   readonly signal: AbortSignal
 }
 
-export interface Answer {
+export interface GithubAnswer {
   readonly status: number
   readonly body: unknown
 }
@@ -56,7 +56,7 @@ const problemOf = (status: number): SourceProblem =>
   problems[status] ?? (isTransientStatus(status) ? 'Unreachable' : 'Refused')
 
 /** Retries transient failures. */
-export const call = (request: GitHubCall, policy: RetryPolicy = retryPolicies.transfer): Promise<Answer> =>
+export const call = (request: GitHubCall, policy: RetryPolicy = retryPolicies.transfer): Promise<GithubAnswer> =>
   retry(() => once(request), {
     policy,
     signal: request.signal,
@@ -64,7 +64,7 @@ export const call = (request: GitHubCall, policy: RetryPolicy = retryPolicies.tr
       isTransient(error) || (error instanceof GitHubRefusal && request.retried?.includes(error.status) === true),
   })
 
-async function once(request: GitHubCall): Promise<Answer> {
+async function once(request: GitHubCall): Promise<GithubAnswer> {
   const { method, url, authorization, body, headers, ok, purpose, signal } = request
   const timeout = AbortSignal.timeout(request.timeoutMs ?? defaultTimeoutMs)
   const accept = { accept: 'application/json', ...(body !== undefined && { 'content-type': 'application/json' }) }

@@ -3,7 +3,7 @@ import type { RetryPolicy } from '../../platform/retry.ts'
 import { type JobDemand, type JobNews, noDemand } from '../../rules/runners/jobs.ts'
 import { type Batch, type DemandQueue, SourceError } from '../source.ts'
 import { type GitHubConnection, textIn } from './connection.ts'
-import { type Answer, call, type GitHubCall, GitHubRefusal } from './http.ts'
+import { call, type GitHubCall, GitHubRefusal, type GithubAnswer } from './http.ts'
 import { batchOf, jobDemandOf } from './messages.ts'
 
 export const scaleSetsPath = '_apis/runtime/runnerscalesets'
@@ -103,8 +103,8 @@ export class JobSession implements DemandQueue {
   }
 
   /** Calls with the token of the queue. If that has expired, renews it and calls once more. */
-  async #call(signal: AbortSignal, make: (queue: Queue) => QueueCall | Promise<QueueCall>): Promise<Answer> {
-    const send = async (): Promise<Answer> => {
+  async #call(signal: AbortSignal, make: (queue: Queue) => QueueCall | Promise<QueueCall>): Promise<GithubAnswer> {
+    const send = async (): Promise<GithubAnswer> => {
       const request = await make(this.#queue)
       return call({ ...request, signal, authorization: `Bearer ${this.#queue.token}` }, this.#options.retry)
     }

@@ -25,20 +25,20 @@ function parsedType(text: string): readonly AcceptedType[] {
   }
 }
 
-export interface Form {
+export interface ResponseForm {
   readonly as: 'object' | 'table' | 'metadata'
   /** Of meta.k8s.io, for tables and metadata. */
   readonly version: string
 }
 
-const forms: Readonly<Record<string, Form['as']>> = {
+const forms: Readonly<Record<string, ResponseForm['as']>> = {
   Table: 'table',
   PartialObjectMetadata: 'metadata',
   PartialObjectMetadataList: 'metadata',
 }
 
 /** The first accepted form that this server has. */
-export function acceptedForm(header: string | undefined): Form {
+export function acceptedForm(header: string | undefined): ResponseForm {
   for (const { type, as, group, version } of parseAccept(header)) {
     if (type !== 'application/json' && type !== '*/*') continue
     if (as === null) break

@@ -10,7 +10,7 @@ import { refusalHeaders } from '../http/refusals.ts'
 import { duplicateFields } from './changes/duplicate-fields.ts'
 import { coreVersions, groupBody, groupList, resourceList } from './discovery.ts'
 import { kindAt, kinds } from './kinds/index.ts'
-import { fieldsOf, type ObjectFields } from './kinds/kind.ts'
+import { type ObjectFields, objectFields } from './kinds/kind.ts'
 import { openApiDocuments, openApiIndex } from './openapi.ts'
 import { decodeProtobuf, protobufType } from './protobuf.ts'
 import { reviews } from './reviews.ts'
@@ -134,9 +134,9 @@ function serveDiscovery(app: FastifyInstance, services: KubernetesServices): voi
   )
   for (const { group, version: of, plural, kind, review } of reviews)
     app.post(`/apis/${group}/${of}/${plural}`, (request, reply) => {
-      const body = fieldsOf(request.body) as ObjectFields
+      const body = objectFields(request.body) as ObjectFields
       if (!request.principal) throw unauthorized()
-      const spec = fieldsOf(body.spec)
+      const spec = objectFields(body.spec)
       const status = review({ ...services, kinds }, request.principal, spec)
       const answer = { kind, apiVersion: `${group}/${of}`, metadata: { creationTimestamp: null }, spec, status }
       return reply.code(201).type(json).send(JSON.stringify(answer))

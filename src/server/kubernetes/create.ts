@@ -10,7 +10,7 @@ import {
   type StoredMetadata,
 } from './changes/client-metadata.ts'
 import { applied, updated } from './changes/field-owners.ts'
-import { apiVersionOf, fieldsOf, type Kind, type KubeObject, type ObjectInput } from './kinds/kind.ts'
+import { apiVersionOf, type Kind, type KubeObject, type ObjectInput, objectFields } from './kinds/kind.ts'
 import { generatedName } from './read-object.ts'
 import { runWith, type Writer, writtenObject } from './run.ts'
 import { conflictError } from './status.ts'
@@ -40,7 +40,7 @@ async function createNamed(writer: Writer, input: ObjectInput, meta: StoredMetad
   const { value, written, isRecordWritten } = await runWith(writer, call, { key, refusal, meta })
   if (query.isDryRun) return rehearsed(writer, input, writtenObject(writer, written))
   // Committing a VM changes the image of the VM, whatever the name of the object.
-  const { name: stored } = fieldsOf(value)
+  const { name: stored } = objectFields(value)
   const storedName = typeof stored === 'string' ? stored : name
   const { key: storedKey, rev } = objects.entry(storedName)
   const object = objects.object(objects.entry(storedName))

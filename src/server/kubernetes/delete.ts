@@ -10,7 +10,7 @@ import type { CallerRecord, RecordMeta } from '../../store/records/record-meta.t
 import type { Entry } from '../../store/store.ts'
 import { refusalOf } from '../http/refusals.ts'
 import { clientMetadata, metadataUpdate } from './changes/client-metadata.ts'
-import { callFor, fieldsOf, type KubeObject, type ObjectFields, type PlannedCall } from './kinds/kind.ts'
+import { callFor, type KubeObject, type ObjectFields, objectFields, type PlannedCall } from './kinds/kind.ts'
 import type { KubeQuery } from './query.ts'
 import { type CurrentObject, type GuardedWrite, run, runWith, type Writer, withCurrent } from './run.ts'
 import { conflictError } from './status.ts'
@@ -24,13 +24,13 @@ const policies = ['Background', 'Foreground', 'Orphan']
 
 /** Options are in the body or the query. The propagation policy has no effect, because objects have no dependents here. */
 export function readDeleteOptions(body: unknown, query: KubeQuery): DeleteOptions {
-  const options: ObjectFields = fieldsOf(body)
+  const options: ObjectFields = objectFields(body)
   if (options.kind !== undefined && options.kind !== 'DeleteOptions')
     throw new ApiError(
       'BadRequest',
       `The request body is no DeleteOptions but ${JSON.stringify(options.kind).slice(0, 100)}`,
     )
-  const { uid, resourceVersion } = fieldsOf(options.preconditions)
+  const { uid, resourceVersion } = objectFields(options.preconditions)
   const dryRun = Array.isArray(options.dryRun) ? options.dryRun : []
   if (dryRun.some((each) => each !== 'All')) throw unsupported('dryRun', 'All')
   const policy = options.propagationPolicy ?? query.propagationPolicy
@@ -48,7 +48,7 @@ export function readDeleteOptions(body: unknown, query: KubeQuery): DeleteOption
 const unsupported = (field: string, known: string): ApiError =>
   badRequest([{ field, reason: 'FieldValueNotSupported', message: `${field} must be one of ${known}` }])
 
-export const deletionOf = ({ value }: Entry<never>): RecordMeta['deletion'] =>
+export const pendingDeletionOf = ({ value }: Entry<never>): RecordMeta['deletion'] =>
   (value as { readonly meta?: RecordMeta }).meta?.deletion
 
 /**
@@ -119,7 +119,7 @@ async function markDeleted(writer: Writer, { entry, object, lost }: CurrentObjec
   // Refuses callers who may not delete the object now, rather than when its last finalizer is removed.
   await rehearseDeletion(writer, object)
   if (query.isDryRun) return withDeletion(writer, object)
-  const known = deletionOf(entry)
+  const known = pendingDeletionOf(entry)
   const deletion = { at: known?.at ?? timestamp(now), by: callerOf(request.principal) }
   if (isDeepStrictEqual(deletion, known)) return object
   const metadata = clientMetadata(kind, object)

@@ -13,7 +13,7 @@ import type { RecordMeta } from '../../store/records/record-meta.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Listing } from '../lists/listing.ts'
-import type { Lists } from '../lists/lists.ts'
+import type { ListRenderer } from '../lists/lists.ts'
 import { type Kind, type KubeObject, objectOf } from './kinds/kind.ts'
 import { type Renderer, rendered } from './render.ts'
 import { objectNotFound } from './status.ts'
@@ -24,7 +24,7 @@ type Aliases = Settings['compat']['namespaceAliases']
 /** Rendered objects, which all watches of a kind share for as long as the entry is current. */
 const renderedTexts = new WeakMap<Kind, WeakMap<object, string>>()
 
-export class KindObjects implements Pick<Lists, 'test' | 'shows' | 'item'> {
+export class KindObjects implements Pick<ListRenderer, 'test' | 'shows' | 'item'> {
   readonly listing: Listing<unknown>
   /** The namespace that shared objects appear in. */
   readonly namespace: string

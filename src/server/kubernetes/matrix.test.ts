@@ -7,7 +7,7 @@ import { startNode } from '../../../test/support/stand-ins/node.ts'
 import { mayCall } from '../../rules/permissions.ts'
 import { kinds } from './kinds/index.ts'
 import { apiVersionOf, type Kind, verbsOf } from './kinds/kind.ts'
-import { operationsOf } from './reviews.ts'
+import { operationsOfVerb } from './reviews.ts'
 
 let service: TestService
 let kube: KubernetesRig
@@ -53,7 +53,7 @@ function testNamespaced(kind: Kind, verb: string): void {
     const query = verb === 'watch' ? '?watch=true&timeoutSeconds=1' : ''
     for (const namespace of ['svc-closed', 'svc-default']) {
       const role = namespace === 'svc-default' ? 'dev' : 'none'
-      const isAllowed = operationsOf(kind, verb).every(({ allow }) => mayCall(role, allow))
+      const isAllowed = operationsOfVerb(kind, verb).every(({ allow }) => mayCall(role, allow))
       const url = `${pathOf(kind, namespace, isOne)}${query}`
       const { status } = await kube.call(method, url, { ...options, token: service.devToken })
       // A missing record is not found before its deletion is refused. End-to-end tests delete existing ones.
@@ -91,7 +91,7 @@ function testClusterWide(kind: Kind, verb: string): void {
         ...(body && { body }),
       },
     )
-    const isAllowed = operationsOf(kind, verb).every(({ allow }) => mayCall('dev', allow))
+    const isAllowed = operationsOfVerb(kind, verb).every(({ allow }) => mayCall('dev', allow))
     assert.equal(status === 403, !isAllowed, `${verb} ${name}: ${status}`)
     if (!isAllowed) assert.equal((await look()).metadata.resourceVersion, before.metadata.resourceVersion)
   })

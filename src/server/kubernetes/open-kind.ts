@@ -8,7 +8,7 @@ import type { Collections } from '../../store/records/collections.ts'
 import { denied } from '../gate/authenticate.ts'
 import type { Listing } from '../lists/listing.ts'
 import type { Call } from '../operations/handlers.ts'
-import type { ListOperation, Operations } from '../operations/invoke.ts'
+import type { ListedOperation, Operations } from '../operations/invoke.ts'
 import type { Kind } from './kinds/kind.ts'
 
 interface OpenServices {
@@ -29,7 +29,7 @@ export function openKind(
   services: OpenServices,
   request: KindRequest,
 ): { readonly listing: Listing<unknown>; readonly namespace: string } {
-  const operation = request.kind.list as ListOperation
+  const operation = request.kind.list as ListedOperation
   const { call, visible } = admitList(services, request)
   const { listing } = services.operations.list(operation, call)
   const { namespace = '' } = call.params as { namespace?: string }

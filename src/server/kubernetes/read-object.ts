@@ -11,11 +11,11 @@ import { bodyValidator, type Validator } from '../http/validate.ts'
 import { clientMetadata } from './changes/client-metadata.ts'
 import {
   apiVersionOf,
-  fieldsOf,
   type Kind,
   type ObjectFields,
   type ObjectInput,
   type ObjectMeta,
+  objectFields,
   type StringMap,
 } from './kinds/kind.ts'
 import type { KubeQuery } from './query.ts'
@@ -49,7 +49,7 @@ export function readObject(
     })
   const fields = withoutNulls(body as ObjectFields)
   checkKind(kind, fields)
-  const metadata = fieldsOf(fields.metadata)
+  const metadata = objectFields(fields.metadata)
   const { namespace: ofObject } = metadata
   if (
     typeof ofObject === 'string' &&

@@ -1,5 +1,5 @@
 // The forms of an object in an answer: whole, as a row of a Table, or its metadata alone.
-import type { Form } from './accept.ts'
+import type { ResponseForm } from './accept.ts'
 import type { Kind, KubeObject, PrinterColumn } from './kinds/kind.ts'
 
 const nameColumn: PrinterColumn = {
@@ -20,7 +20,7 @@ const partial = ({ metadata }: KubeObject, version: string) => ({
 type IncludeObject = 'None' | 'Metadata' | 'Object'
 
 export interface Renderer {
-  readonly form: Form
+  readonly form: ResponseForm
   readonly kind: Kind
   readonly include: IncludeObject
   readonly now: () => Date

@@ -6,7 +6,7 @@ import { realNamespace } from '../../rules/names.ts'
 import type { Settings } from '../config/settings.ts'
 import { denied } from '../gate/authenticate.ts'
 import type { ReviewResource } from './discovery.ts'
-import { fieldsOf, type Kind, type ObjectFields, verbsOf } from './kinds/kind.ts'
+import { type Kind, type ObjectFields, objectFields, verbsOf } from './kinds/kind.ts'
 
 interface ReviewServices {
   readonly roles: Roles
@@ -51,7 +51,7 @@ function identity(_services: ReviewServices, principal: Principal): ObjectFields
 }
 
 /** The operations whose permission a verb needs; none if the kind does not have the verb. */
-export function operationsOf(kind: Kind, verb: string): readonly Operation[] {
+export function operationsOfVerb(kind: Kind, verb: string): readonly Operation[] {
   if (!verbsOf(kind).includes(verb)) return []
   if (verb === 'create') return kind.create?.operations ?? []
   if (verb === 'update' || verb === 'patch') return kind.update?.operations ?? []
@@ -64,8 +64,8 @@ const text = (value: unknown): string => (typeof value === 'string' ? value : ''
 function access(services: ReviewServices, principal: Principal, spec: ObjectFields): ObjectFields {
   const { resourceAttributes, nonResourceAttributes } = spec
   if (resourceAttributes === undefined && nonResourceAttributes !== undefined)
-    return { allowed: ['get', 'head'].includes(text(fieldsOf(nonResourceAttributes).verb)) }
-  const { group, resource, verb, namespace } = fieldsOf(resourceAttributes)
+    return { allowed: ['get', 'head'].includes(text(objectFields(nonResourceAttributes).verb)) }
+  const { group, resource, verb, namespace } = objectFields(resourceAttributes)
   const real = realNamespace(text(namespace), services.settings.compat.namespaceAliases)
   if (text(resource) === '*' || text(verb) === '*')
     return {
@@ -86,7 +86,7 @@ function judged(
   verb: string,
   namespace: string,
 ): ObjectFields {
-  const operations = operationsOf(kind, verb)
+  const operations = operationsOfVerb(kind, verb)
   if (operations.length === 0) return { allowed: false, reason: `${verb} is not possible for ${kind.plural}` }
   const refusal = operations.map((operation) => denied(operation, principal, namespace, services)).find(Boolean)
   return refusal ? { allowed: false, reason: refusal.message } : { allowed: true }

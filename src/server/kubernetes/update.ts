@@ -12,15 +12,15 @@ import {
 } from './changes/client-metadata.ts'
 import { applied, readManagedFields, updated } from './changes/field-owners.ts'
 import { patches } from './changes/patch.ts'
-import { deletionOf, finalize, mustBeDeletable } from './delete.ts'
+import { finalize, mustBeDeletable, pendingDeletionOf } from './delete.ts'
 import {
   apiVersionOf,
-  fieldsOf,
   type Kind,
   type KubeObject,
   keepsImmutable,
   type ObjectFields,
   type ObjectInput,
+  objectFields,
   type StringMap,
 } from './kinds/kind.ts'
 import { type CurrentObject, run, runWith, type Writer, withCurrent, writtenObject } from './run.ts'
@@ -53,7 +53,7 @@ async function changed(
 ): Promise<KubeObject> {
   const { kind, objects } = writer
   const [was, is] = [clientMetadata(kind, before), clientMetadata(kind, object)]
-  const deletion = deletionOf(entry)
+  const deletion = pendingDeletionOf(entry)
   const guarded = {
     key: entry.key,
     rev: entry.rev,
@@ -106,7 +106,7 @@ function rehearsed(kind: Kind, before: KubeObject, after: ObjectInput, { made, i
   const written = Object.keys(kind.schema).filter((name) => name !== 'status' && after[name] !== undefined)
   const top = written.map((name) => {
     const [was, is] = [base[name], after[name]]
-    return [name, Array.isArray(is) ? is : { ...fieldsOf(was), ...fieldsOf(is) }]
+    return [name, Array.isArray(is) ? is : { ...objectFields(was), ...objectFields(is) }]
   })
   return { ...base, ...Object.fromEntries(top), metadata }
 }
@@ -181,7 +181,7 @@ function lastAppliedIn({ metadata }: KubeObject): ObjectFields {
   try {
     const text = metadata.annotations['kubectl.kubernetes.io/last-applied-configuration'] ?? '{}'
     refuseDeepJson(text)
-    return fieldsOf(JSON.parse(text))
+    return objectFields(JSON.parse(text))
   } catch {
     return {}
   }

@@ -20,10 +20,10 @@ import { KindObjects, selectorTest } from './kind-objects.ts'
 import {
   apiVersionOf,
   callFor,
-  fieldsOf,
   isComputed,
   type Kind,
   type KubeObject,
+  objectFields,
   objectOf,
   resourceName,
   verbsOf,
@@ -280,8 +280,8 @@ function writeStatus(context: Context): FastifyReply {
   const entry = objects.entry(name)
   const before = objects.object(entry)
   const { 'content-type': type = '' } = request.headers
-  const after = request.method === 'PATCH' ? patched(kind, type, before, request.body) : fieldsOf(request.body)
-  const { resourceVersion, uid } = fieldsOf(after.metadata)
+  const after = request.method === 'PATCH' ? patched(kind, type, before, request.body) : objectFields(request.body)
+  const { resourceVersion, uid } = objectFields(after.metadata)
   const isStale = resourceVersion !== undefined && resourceVersion !== entry.rev
   if (isStale || (uid !== undefined && uid !== before.metadata.uid)) throw conflictError(kind, name)
   if (after.status !== undefined && !isDeepStrictEqual(after.status, before.status)) throw statusIsReadOnly(kind)
@@ -329,7 +329,7 @@ interface Token {
 
 async function createToken(context: Context): Promise<FastifyReply> {
   const { name = '', request, query } = context
-  const { expirationSeconds } = fieldsOf(fieldsOf(request.body).spec)
+  const { expirationSeconds } = objectFields(objectFields(request.body).spec)
   const { objects, now, ...writer } = writerOf(context)
   const seconds = typeof expirationSeconds === 'number' ? Math.floor(expirationSeconds) : 3_600
   const call = { ...callFor(createServiceAccountToken, name), body: { duration: `${seconds}s` } }

@@ -4,7 +4,7 @@ import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '.
 import { refusalOf } from '../http/refusals.ts'
 import type { Listing } from '../lists/listing.ts'
 import type { Call } from '../operations/handlers.ts'
-import type { ListOperation, Operations } from '../operations/invoke.ts'
+import type { ListedOperation, Operations } from '../operations/invoke.ts'
 import { type DownloadServices, sendDownload } from '../transfer/downloads.ts'
 import { openUpload, type Uploads } from '../transfer/uploads.ts'
 import { inLegacyWords } from './names.ts'
@@ -61,7 +61,7 @@ export function createPerformers(services: PerformServices, operations: Operatio
         }
       },
       list(operation) {
-        const { listing } = operations.list(operation as unknown as ListOperation, admit(operation, {}))
+        const { listing } = operations.list(operation as unknown as ListedOperation, admit(operation, {}))
         const { collection, scope, item, visible } = listing as Listing<never>
         const items = collection.view.range(encodeURIComponent(scope)).map(item)
         return visible ? items.filter((each) => visible(each)) : items

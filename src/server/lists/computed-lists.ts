@@ -2,7 +2,7 @@
 import { ApiError, badRequest, invalidField } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
 import type { Item } from '../../rules/selectors.ts'
-import { Lists } from './lists.ts'
+import { ListRenderer } from './lists.ts'
 
 interface ComputedList {
   readonly items: readonly Item[]
@@ -16,7 +16,7 @@ export function computedList(
 ): { readonly check: (query: unknown) => void; readonly page: Paged } | undefined {
   const { madeOf } = operation
   if (!madeOf) return undefined
-  const lists = new Lists({ ...operation, item: madeOf }, real)
+  const lists = new ListRenderer({ ...operation, item: madeOf }, real)
   return {
     check: (query) => refuseWatch((query ?? {}) as { watch?: unknown }),
     page(list, query) {

@@ -8,7 +8,7 @@ import { eventually } from '../../../test/support/tools/eventually.ts'
 import { getVm, listVms } from '../../api/vms/vms.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Listing } from './listing.ts'
-import { Lists } from './lists.ts'
+import { ListRenderer } from './lists.ts'
 
 let service: TestService
 beforeEach(async () => {
@@ -87,7 +87,7 @@ describe('a cached item', () => {
       collectGarbage()
       return process.memoryUsage().heapUsed
     }
-    const lists = new Lists(listVms)
+    const lists = new ListRenderer(listVms)
     const { response } = getVm.example
     const entries = Array.from({ length: 2_000 }, (_, index) => ({ value: { ...response, name: `vm-${index}` } }))
     const listing = { item: ({ value }: { value: unknown }) => value } as unknown as Listing<unknown>

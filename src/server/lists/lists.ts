@@ -13,7 +13,7 @@ import { type Render, renderer } from '../http/render.ts'
 import type { Listing } from './listing.ts'
 
 /** Renders and caches the items of one list operation. */
-export class Lists {
+export class ListRenderer {
   readonly #render: Render
   readonly #fields: SelectableFields
   readonly #real: (selector: string) => string

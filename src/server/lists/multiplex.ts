@@ -13,7 +13,7 @@ import type { Spell } from '../gate/spelling.ts'
 import { refusalOf } from '../http/refusals.ts'
 import { checkRoom, recheckMs, type StreamServices } from '../transfer/streams.ts'
 import type { Listing } from './listing.ts'
-import type { Lists } from './lists.ts'
+import type { ListRenderer } from './lists.ts'
 import { openWatch } from './watches.ts'
 
 export interface MultiplexServices extends StreamServices {
@@ -34,7 +34,7 @@ export interface WatchedList {
   readonly operation: Operation
   readonly namespace: string
   readonly listing: Listing<unknown>
-  readonly lists: Lists
+  readonly lists: ListRenderer
 }
 
 /** One watch of a connection. */

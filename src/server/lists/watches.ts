@@ -11,11 +11,11 @@ import { type Spell, type SpellingServices, spellingOf, usedIn } from '../gate/s
 import { type StreamServices, stream } from '../transfer/streams.ts'
 import { type WatchStep, withExtraChanges } from './derived-changes.ts'
 import type { Listing } from './listing.ts'
-import type { Lists } from './lists.ts'
+import type { ListRenderer } from './lists.ts'
 
 interface WatchRequest {
   /** Renders and filters: items of the REST API, or objects of the Kubernetes API. */
-  readonly lists: Pick<Lists, 'test' | 'shows' | 'item'>
+  readonly lists: Pick<ListRenderer, 'test' | 'shows' | 'item'>
   readonly listing: Listing<unknown>
   readonly query: ListQuery
   readonly spell: Spell

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ApiError } from '../../api/errors.ts'
-import { Admission } from './admission.ts'
+import { SyncQueue } from './admission.ts'
 
 it('a limited number of returning nodes is served at a time, in order', async () => {
-  const admission = new Admission({ concurrent: 2 })
+  const admission = new SyncQueue({ concurrent: 2 })
   const order: number[] = []
   let now = 0
   let max = 0
@@ -23,7 +23,7 @@ it('a limited number of returning nodes is served at a time, in order', async ()
 })
 
 it('a returning node is asked to retry within 20 s if the queue is full', async () => {
-  const admission = new Admission({ concurrent: 1, maxWaiting: 1 })
+  const admission = new SyncQueue({ concurrent: 1, maxWaiting: 1 })
   const held = Promise.withResolvers<void>()
   const first = admission.admit('first', () => held.promise)
   const second = admission.admit('second', async () => undefined)
@@ -41,7 +41,7 @@ it('a returning node is asked to retry within 20 s if the queue is full', async 
 })
 
 it('a returning node that fails frees its slot', async () => {
-  const admission = new Admission({ concurrent: 1 })
+  const admission = new SyncQueue({ concurrent: 1 })
   await assert.rejects(
     admission.admit('first', () => Promise.reject(new Error('lost'))),
     /lost/,

@@ -14,7 +14,7 @@ const defaultMaxWaiting = 1_000
 /** Refused nodes spread their next try over this range. Nodes without a stream count as lost after 40 s. */
 const retryAfterSeconds = { min: 5, max: 20 } as const
 
-export class Admission {
+export class SyncQueue {
   readonly #concurrent: number
   readonly #maxWaiting: number
   readonly #waiting: (() => void)[] = []

@@ -5,13 +5,13 @@ import type { AgentMessage } from '../../api/nodes/agent.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import { changeNode } from '../../store/records/vms.ts'
 import type { Peers } from '../cluster/server-calls.ts'
-import type { Admission } from './admission.ts'
+import type { SyncQueue } from './admission.ts'
 import { type DesiredServices, desiredFor } from './desired.ts'
 import { heartbeatSeconds } from './fleet.ts'
 import type { PresenceTracker } from './presence.ts'
 
 export interface GreetingServices extends DesiredServices {
-  readonly admission: Admission
+  readonly admission: SyncQueue
   readonly presence: PresenceTracker
   readonly peers?: Peers | undefined
   readonly clock: Clock

@@ -7,7 +7,7 @@ import { markNode } from '../../store/records/node-states.ts'
 import type { Store } from '../../store/store.ts'
 import type { Peers } from '../cluster/server-calls.ts'
 import { ImageUses } from '../images/uses.ts'
-import { Admission } from './admission.ts'
+import { SyncQueue } from './admission.ts'
 import { sendCaches } from './cache.ts'
 import { type GrowthCredentials, sendDesired } from './desired.ts'
 import { Fleet } from './fleet.ts'
@@ -79,7 +79,7 @@ export function createFleetServices(services: FleetInput, shared?: SharedService
     fleet,
     presence,
     nodeRelay,
-    admission: new Admission(),
+    admission: new SyncQueue(),
     tunnels: new Tunnels(nodeRelay),
     growth,
     waits,

@@ -16,7 +16,7 @@ import { Answer } from '../http/answer.ts'
 import { bodyValidator, queryValidator, type Validator } from '../http/validate.ts'
 import { computedList } from '../lists/computed-lists.ts'
 import type { Listing } from '../lists/listing.ts'
-import { Lists } from '../lists/lists.ts'
+import { ListRenderer } from '../lists/lists.ts'
 import type { Call, Handlers } from './handlers.ts'
 
 export interface InvokeServices extends DeniedServices, VersionServices {
@@ -40,7 +40,7 @@ interface Outcome {
 }
 
 type AnyHandler = (call: Call<Operation>) => unknown
-export type ListOperation = Operation & { item: NonNullable<Operation['item']> }
+export type ListedOperation = Operation & { item: NonNullable<Operation['item']> }
 
 export class Operations {
   readonly #services: InvokeServices
@@ -77,9 +77,12 @@ export class Operations {
     return this.#of(operation).handler(call)
   }
 
-  list(operation: ListOperation, call: Call<Operation>): { readonly listing: Listing<unknown>; readonly lists: Lists } {
+  list(
+    operation: ListedOperation,
+    call: Call<Operation>,
+  ): { readonly listing: Listing<unknown>; readonly lists: ListRenderer } {
     const known = this.#of(operation)
-    known.lists ??= new Lists(operation, known.real)
+    known.lists ??= new ListRenderer(operation, known.real)
     return { listing: known.handler(call) as Listing<unknown>, lists: known.lists }
   }
 
@@ -135,7 +138,7 @@ function prepared(operation: Operation, table: Handlers, services: InvokeService
     guarded: versionGuard(operation, services),
     real,
     computed: computedList(operation, real),
-    lists: undefined as Lists | undefined,
+    lists: undefined as ListRenderer | undefined,
   }
 }
 
@@ -155,7 +158,7 @@ function withoutUnset(body: unknown): unknown {
 }
 
 const lists = allOperations
-  .filter((operation): operation is ListOperation => operation.item !== undefined)
+  .filter((operation): operation is ListedOperation => operation.item !== undefined)
   .map((operation) => ({
     operation,
     names: paramNames(operation.path),
@@ -163,7 +166,7 @@ const lists = allOperations
   }))
 
 /** The list that a path names, and the parameters of the path. */
-export function listAt(path: string): { operation: ListOperation; params: Record<string, string> } {
+export function listAt(path: string): { operation: ListedOperation; params: Record<string, string> } {
   for (const { operation, names, form } of lists) {
     const match = form.exec(path)
     if (!match) continue

@@ -6,7 +6,7 @@ import { DiskFullError, explainFull, roomOn } from '../../images/content/tempora
 import { failpoint } from '../../platform/failpoint.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { type RetryPolicy, retry, retryPolicies, waitingText } from '../../platform/retry.ts'
-import { digestOf, writePieces } from '../transfer/write-pieces.ts'
+import { fileDigest, writePieces } from '../transfer/write-pieces.ts'
 import { RemoteError } from './http.ts'
 
 interface ExpectedFile {
@@ -38,7 +38,7 @@ export async function downloadTo(file: string, expected: ExpectedFile, options: 
   // Bytes of an earlier try may be wrong, so a file that does not match is downloaded once more from the start.
   for (let isLast = ((await handle.stat()).size === 0) as boolean; ; isLast = true) {
     await complete(handle, file, expected, options)
-    if ((await digestOf(file, options.signal)) === expected.sha256) break
+    if ((await fileDigest(file, options.signal)) === expected.sha256) break
     await handle.truncate(0)
     if (isLast) throw new RemoteError('The downloaded file does not match the SHA-256 checksum of the remote', false)
   }

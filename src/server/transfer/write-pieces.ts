@@ -28,7 +28,7 @@ export async function writePieces(
 }
 
 /** The SHA-256 of a file in hexadecimal. */
-export async function digestOf(file: string, signal: AbortSignal): Promise<string> {
+export async function fileDigest(file: string, signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256')
   for await (const piece of createReadStream(file, { highWaterMark: 2 ** 20, signal })) hash.update(piece as Buffer)
   return hash.digest('hex')

@@ -26,7 +26,7 @@ class GenerationTaken extends Error {
   override readonly name = 'GenerationTaken'
 }
 
-export async function resizeVm(
+export async function resizeDisk(
   services: ResizeServices,
   path: VmPath,
   input: ResizeInput,

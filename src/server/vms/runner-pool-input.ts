@@ -16,7 +16,7 @@ type RunnerCredential =
   | { readonly causes: readonly Cause[] }
 
 /** A GitHub App or a token, complete. No message repeats a secret. */
-export function credentialOf(
+export function validCredential(
   { appId, installationId, privateKey, token }: RunnerCredentialInput,
   isEnterprise: boolean,
 ): RunnerCredential {

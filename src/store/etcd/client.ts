@@ -18,7 +18,7 @@ interface Credentials {
   readonly password: string
 }
 
-export interface ClientOptions {
+export interface EtcdClientOptions {
   readonly endpoints: readonly Endpoint[]
   /** Called for every login, so that a changed password is used. */
   readonly credentials?: (() => Promise<Credentials>) | undefined
@@ -67,14 +67,14 @@ const maxLogins = 3
 const callsAtOnce = 64
 
 export class EtcdClient {
-  readonly #options: ClientOptions
+  readonly #options: EtcdClientOptions
   readonly #members: Members
   readonly #stop = new AbortController()
   readonly #slots = new Semaphore(callsAtOnce)
   #token: Promise<string> | undefined
   #following: Promise<void> | undefined
 
-  constructor(options: ClientOptions) {
+  constructor(options: EtcdClientOptions) {
     this.#options = options
     this.#members = new Members(options.endpoints, options.notice, this.#stop.signal)
   }

@@ -9,17 +9,17 @@ import {
   type Change,
   changeRev,
   type Entry,
+  type EntryPage,
   type Exchange,
   type Health,
   type Json,
-  type Page,
   type Precondition,
   type Rev,
   type Store,
   StoreError,
 } from '../store.ts'
 import { checkOptions, createOptions, EtcdCalls, repeatableOptions } from './calls.ts'
-import { type ClientOptions, EtcdClient, EtcdFailure } from './client.ts'
+import { EtcdClient, type EtcdClientOptions, EtcdFailure } from './client.ts'
 import { alarmAdvice, storeFault, unknown } from './faults.ts'
 import { Follower } from './follower.ts'
 import { judgeDelete, recogniseCreate, recogniseUpdate } from './lost-write.ts'
@@ -36,7 +36,7 @@ import { listEntries, readPast } from './read.ts'
 import { RecentChanges } from './recent.ts'
 import { encodeRecord, Layout, newOperationId } from './records.ts'
 
-export interface EtcdOptions extends FeedOptions, Omit<ClientOptions, 'timeoutMs'> {
+export interface EtcdOptions extends FeedOptions, Omit<EtcdClientOptions, 'timeoutMs'> {
   /** The prefix of all keys. Several stores may share a cluster. */
   readonly prefix: string
   /** How many of the latest revisions are kept for watchers; 0 leaves compaction to other programs. */
@@ -120,7 +120,7 @@ class EtcdStore implements Store {
     })
   }
 
-  async list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<Page> {
+  async list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<EntryPage> {
     const { after, limit = Number.POSITIVE_INFINITY } = page ?? {}
     return this.#work(`${prefix}…`, false, () => listEntries(this.#calls, { prefix, after, limit }))
   }

@@ -3,7 +3,7 @@
 import { retry, retryPolicies } from '../../platform/retry.ts'
 import { compacted } from '../faults.ts'
 import type { LogPage } from '../feed.ts'
-import { type Change, changeKey, type Entry, isFault, type Page, type Rev, StoreError } from '../store.ts'
+import { type Change, changeKey, type Entry, type EntryPage, isFault, type Rev, StoreError } from '../store.ts'
 import { type EtcdCalls, isOutOfRange, pagingOptions } from './calls.ts'
 import type { EtcdEvent } from './protocol.ts'
 import type { Layout } from './records.ts'
@@ -23,11 +23,11 @@ interface ListOptions {
 }
 
 /** Retries if the revision of the first page is compacted before the last page is read. */
-export const listEntries = (calls: EtcdCalls, options: ListOptions): Promise<Page> =>
+export const listEntries = (calls: EtcdCalls, options: ListOptions): Promise<EntryPage> =>
   retry(() => listAtOneRevision(calls, options), { policy: retryPolicies.conflict, isRetriable: isOutOfRange })
 
 /** Adapts the number of entries per page to their size. */
-async function listAtOneRevision(calls: EtcdCalls, { prefix, after, limit }: ListOptions): Promise<Page> {
+async function listAtOneRevision(calls: EtcdCalls, { prefix, after, limit }: ListOptions): Promise<EntryPage> {
   const { layout } = calls
   const { key, end } = layout.prefix(prefix)
   const start = after === undefined ? key : following(layout.key(after))

@@ -5,7 +5,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { damaged } from '../faults.ts'
 import { compareKeys, prefixEnd } from '../keys.ts'
 import { maxValueBytes } from '../store.ts'
-import { isDiskFull, isFailedWrite, messageOf } from './file.ts'
+import { errorMessage, isDiskFull, isFailedWrite } from './file.ts'
 import { Mark } from './mark.ts'
 import type { LogRow, Preconditions, Row, ThreadOptions, ThreadReply } from './protocol.ts'
 import { compactedOf, Damage, isSound, rowSum, type StoredRow, setCompacted } from './whole.ts'
@@ -199,7 +199,7 @@ export class Database {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
       this.#trouble = isDiskFull(error)
         ? `disk full: nothing was written; make space in ${this.#folder}, then try again`
-        : `The database in ${this.#folder} could not be written, nothing was applied: ${messageOf(error)}`
+        : `The database in ${this.#folder} could not be written, nothing was applied: ${errorMessage(error)}`
       return ['failed', 'Unavailable', this.#trouble]
     }
   }

@@ -21,9 +21,9 @@ import {
   type Bookmark,
   type Change,
   type Entry,
+  type EntryPage,
   type Health,
   type Json,
-  type Page,
   type Precondition,
   type Rev,
   type Store,
@@ -146,7 +146,7 @@ class SqliteStore implements Store {
     return answer[1].map(toEntry)[0]
   }
 
-  async list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<Page> {
+  async list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<EntryPage> {
     const { answer } = await this.#ask(['list', prefix, page?.after ?? '', page?.limit ?? -1])
     const [, rows, rev] = expectAnswer('rows', answer)
     return { entries: rows.map(toEntry), rev: String(rev) }

@@ -53,7 +53,7 @@ const codeOf = (error: unknown): number => (error as { errcode?: number }).errco
 export const isDiskFull = (error: unknown): boolean => (codeOf(error) & 0xff) === code.full
 /** A write that did not happen, unlike an fsync that failed. */
 export const isFailedWrite = (error: unknown): boolean => isDiskFull(error) || codeOf(error) === code.ioErrorWrite
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+export const errorMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 interface DatabaseFile {
   readonly file: string
@@ -65,7 +65,7 @@ export function openFailure(error: unknown, { file, folder }: DatabaseFile): Ope
   const damaged = (): Opening => [
     'refused',
     'Damaged',
-    `The database ${file} is damaged: ${messageOf(error)}. Keep a copy of it, and ${restoreAdvice}`,
+    `The database ${file} is damaged: ${errorMessage(error)}. Keep a copy of it, and ${restoreAdvice}`,
   ]
   if (error instanceof Damage) return damaged()
   const primary = codeOf(error) & 0xff
@@ -87,5 +87,5 @@ export function openFailure(error: unknown, { file, folder }: DatabaseFile): Ope
       `${file} cannot be opened: check that it is a file, its owner and its mode`,
     ],
   }
-  return reasons[primary] ?? ['refused', 'Unavailable', `The database ${file} cannot be opened: ${messageOf(error)}`]
+  return reasons[primary] ?? ['refused', 'Unavailable', `The database ${file} cannot be opened: ${errorMessage(error)}`]
 }

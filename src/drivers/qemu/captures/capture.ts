@@ -40,10 +40,10 @@ interface CaptureRequest {
   /** If absent, memory is not captured, and `note` says why. */
   readonly shape?: MemoryState['description'] | undefined
   readonly note?: string | undefined
-  readonly quiet?: CaptureOptions['quiet']
+  readonly quiet?: QemuCaptureOptions['quiet']
 }
 
-export interface CaptureOptions {
+export interface QemuCaptureOptions {
   readonly id: string
   readonly withMemory: boolean
   /**
@@ -70,7 +70,7 @@ const withLongTimeout = (qmp: Qmp): Qmp => ({
 const pausedStates = new Set(['paused', 'postmigrate', 'finish-migrate', 'save-vm'])
 
 /** `run` is absent if the VM does not run. */
-export function requestOf(vm: VmSpec, options: CaptureOptions, run: QemuRun | undefined): CaptureRequest {
+export function requestOf(vm: VmSpec, options: QemuCaptureOptions, run: QemuRun | undefined): CaptureRequest {
   const { withMemory, ...request } = options
   if (!withMemory) return request
   const why = run ? whyNoMemory(run.shape, vm) : 'the VM is not running'

@@ -4,7 +4,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError, type Cause, invalidField } from '../../../api/errors.ts'
 import type { ManagedFields } from '../../../store/records/record-meta.ts'
-import { fieldsOf } from '../kinds/kind.ts'
+import { objectFields } from '../kinds/kind.ts'
 import {
   decoded,
   encoded,
@@ -187,7 +187,7 @@ export function readManagedFields(
   if (value === undefined) return undefined
   if (!Array.isArray(value) || value.length > maxEntries) throw notManaged(`at most ${maxEntries} entries`)
   return value
-    .map(fieldsOf)
+    .map(objectFields)
     .filter((entry) => Object.keys(entry).length > 0)
     .map((entry): ManagedFields => {
       const { manager, operation } = entry

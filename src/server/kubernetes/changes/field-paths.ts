@@ -2,7 +2,7 @@
 // `v:"ios"` an item of a set, `k:{"uid":"1"}` an item with a key. By the schema of the kind, objects and maps have a path
 // for each field; a list is one value unless `x-kubernetes-list-type` says otherwise.
 import { ApiError } from '../../../api/errors.ts'
-import { fieldsOf, type ObjectFields } from '../kinds/kind.ts'
+import { type ObjectFields, objectFields } from '../kinds/kind.ts'
 
 export interface FieldShape {
   readonly properties?: Readonly<Record<string, FieldShape>>
@@ -45,7 +45,7 @@ export function keyOfItem(shape: FieldShape): ((item: unknown) => string) | unde
   const keys = shape['x-kubernetes-list-map-keys'] ?? []
   if (type === 'set') return (item) => `v:${JSON.stringify(item)}`
   if (type !== 'map') return undefined
-  return (item) => `k:${JSON.stringify(Object.fromEntries(keys.map((key) => [key, fieldsOf(item)[key]])))}`
+  return (item) => `k:${JSON.stringify(Object.fromEntries(keys.map((key) => [key, objectFields(item)[key]])))}`
 }
 
 export function valuesOf(object: unknown, shape: FieldShape): Values {
@@ -73,7 +73,7 @@ export function valuesOf(object: unknown, shape: FieldShape): Values {
 
 export function merged(onto: unknown, from: unknown, shape: FieldShape): unknown {
   if (isObject(from) && hasFields(shape)) {
-    const result = new Map(Object.entries(fieldsOf(onto)))
+    const result = new Map(Object.entries(objectFields(onto)))
     for (const [name, value] of Object.entries(from)) {
       const part = inside(shape, name)
       result.set(name, part ? merged(result.get(name), value, part) : value)

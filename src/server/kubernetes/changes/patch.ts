@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError } from '../../../api/errors.ts'
 import { maxDepth } from '../../http/json-depth.ts'
-import { fieldsOf, type ObjectFields } from '../kinds/kind.ts'
+import { type ObjectFields, objectFields } from '../kinds/kind.ts'
 import type { FieldShape } from './field-paths.ts'
 import { strategicMerge } from './strategic-merge.ts'
 
@@ -27,7 +27,7 @@ function objectIn(patch: unknown): ObjectFields {
 
 /** A field that is null in the patch is removed. */
 function merged(target: unknown, patch: ObjectFields): ObjectFields {
-  const result = new Map(Object.entries(fieldsOf(target)))
+  const result = new Map(Object.entries(objectFields(target)))
   for (const [name, value] of Object.entries(patch)) {
     if (value === null) result.delete(name)
     else if (typeof value === 'object' && !Array.isArray(value))
@@ -50,12 +50,12 @@ function jsonPatch(object: ObjectFields, patch: unknown): ObjectFields {
   let result: unknown = structuredClone(object)
   const budget: Budget = { copiedChars: 0 }
   for (const each of patch) {
-    const { op, path, from, value } = fieldsOf(each)
+    const { op, path, from, value } = objectFields(each)
     if (typeof op !== 'string' || typeof path !== 'string') throw bad('an operation has no op or no path')
     result = applied(result, { op, path, from: typeof from === 'string' ? from : undefined, value }, budget)
   }
   refuseDeep(result)
-  return fieldsOf(result)
+  return objectFields(result)
 }
 
 /** Visits level by level, because recursion would overflow the stack on an object that steps have nested deeply. */

@@ -1,7 +1,7 @@
 // Strategic merge patch, which kubectl sends for kinds of Kubernetes itself: a merge patch that merges lists by key and has
 // directives (`$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`).
 import { ApiError } from '../../../api/errors.ts'
-import { fieldsOf, type ObjectFields } from '../kinds/kind.ts'
+import { type ObjectFields, objectFields } from '../kinds/kind.ts'
 import { type FieldShape, keyOfItem } from './field-paths.ts'
 
 const fromList = '$deleteFromPrimitiveList/'
@@ -12,7 +12,7 @@ export function strategicMerge(target: unknown, patch: ObjectFields, shape: Fiel
   if (directive === 'replace') return withoutDirectives(fields)
   if (directive === 'delete') return {}
   if (directive !== undefined && directive !== 'merge') throw bad(`unknown $patch ${JSON.stringify(directive)}`)
-  const result = new Map(Object.entries(fieldsOf(target)))
+  const result = new Map(Object.entries(objectFields(target)))
   for (const [name, value] of Object.entries(fields)) {
     if (name.startsWith(order)) continue
     if (name.startsWith(fromList)) {
@@ -39,11 +39,11 @@ export function strategicMerge(target: unknown, patch: ObjectFields, shape: Fiel
 
 function mergedList(target: unknown, patch: readonly unknown[], shape: FieldShape | undefined): readonly unknown[] {
   const keyOf = shape && keyOfItem(shape)
-  const isReplaced = patch.some((item) => fieldsOf(item).$patch === 'replace')
-  if (!keyOf || isReplaced) return patch.filter((item) => fieldsOf(item).$patch === undefined)
+  const isReplaced = patch.some((item) => objectFields(item).$patch === 'replace')
+  if (!keyOf || isReplaced) return patch.filter((item) => objectFields(item).$patch === undefined)
   const items = new Map((Array.isArray(target) ? target : []).map((item) => [keyOf(item), item]))
   for (const item of patch) {
-    if (fieldsOf(item).$patch === 'delete') items.delete(keyOf(item))
+    if (objectFields(item).$patch === 'delete') items.delete(keyOf(item))
     else items.set(keyOf(item), typeof item === 'object' ? { ...(items.get(keyOf(item)) as object), ...item } : item)
   }
   return [...items.values()]

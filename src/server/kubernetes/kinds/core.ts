@@ -15,7 +15,7 @@ import { setMetadata } from '../../../api/service/metadata.ts'
 import { cancelPushJob, listPushJobs, type PushJob } from '../../../api/vms/push-jobs.ts'
 import type { NamespaceRecord } from '../../../store/records/collections.ts'
 import { age, column, textColumn, wide } from './columns.ts'
-import { callFor, creation, defineKind, fieldsOf, type KubeObject, type ObjectFields } from './kind.ts'
+import { callFor, creation, defineKind, type KubeObject, type ObjectFields, objectFields } from './kind.ts'
 import { archLabel, orka } from './orka.ts'
 
 const core = { group: '', version: 'v1' } as const
@@ -54,7 +54,7 @@ const hostLabel = 'kubernetes.io/hostname'
 const nodeNamespaceLabel = 'svc3/namespace'
 
 const namespaceOfNode = ({ metadata }: KubeObject): string => metadata.labels[nodeNamespaceLabel] ?? ''
-const isCordoned = ({ spec }: ObjectFields): boolean => fieldsOf(spec).unschedulable === true
+const isCordoned = ({ spec }: ObjectFields): boolean => objectFields(spec).unschedulable === true
 
 export const nodeKind = defineKind({
   ...core,
@@ -118,7 +118,7 @@ export const nodeKind = defineKind({
   selectable: ['spec.unschedulable'],
   columns: [
     textColumn('Status', 'Ready, NotReady, SchedulingDisabled', (object) => {
-      const [ready] = (fieldsOf(object.status).conditions ?? []) as readonly { status: string }[]
+      const [ready] = (objectFields(object.status).conditions ?? []) as readonly { status: string }[]
       return `${ready?.status === 'True' ? 'Ready' : 'NotReady'}${isCordoned(object) ? ',SchedulingDisabled' : ''}`
     }),
     textColumn('Roles', 'Always worker', () => 'worker'),
@@ -282,7 +282,7 @@ export const eventKind = defineKind({
     column('Type', 'string', 'type'),
     column('Reason', 'string', 'reason'),
     textColumn('Object', 'What it happened to', ({ involvedObject }) => {
-      const { kind, name } = fieldsOf(involvedObject)
+      const { kind, name } = objectFields(involvedObject)
       return `${String(kind).toLowerCase()}/${String(name)}`
     }),
     wide('Source', 'string', 'source.component'),
@@ -356,7 +356,7 @@ export const roleBindingKind = defineKind({
     ),
   },
   columns: [
-    textColumn('Role', 'Role', ({ roleRef }) => `ClusterRole/${fieldsOf(roleRef).name}`),
+    textColumn('Role', 'Role', ({ roleRef }) => `ClusterRole/${objectFields(roleRef).name}`),
     age,
     textColumn('Users', 'Users', (object) => byKind(subjectsOf(object)).users.join(', '), true),
   ],

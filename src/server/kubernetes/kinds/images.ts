@@ -21,13 +21,13 @@ import { architecture, column, textColumn, wide } from './columns.ts'
 import {
   callFor,
   defineKind,
-  fieldsOf,
   type KubeObject,
   type ObjectInput,
   type ObjectView,
+  objectFields,
   type PlannedCall,
 } from './kind.ts'
-import { archLabel, descriptionAnnotation, orka, stringOf, svc3Name } from './orka.ts'
+import { archLabel, descriptionAnnotation, nonEmptyText, orka, svc3Name } from './orka.ts'
 
 const text = (description: string) => t.Optional(t.String({ maxLength: 512, description }))
 
@@ -82,26 +82,26 @@ const names = ({ metadata }: ObjectInput) =>
 /** Makes a new image of another record, which `spec.source` names. */
 const fromSource =
   (operation: Operation): Plan =>
-  (object) => ({ ...callFor(operation, String(fieldsOf(object.spec).source ?? '')), body: names(object) })
+  (object) => ({ ...callFor(operation, String(objectFields(object.spec).source ?? '')), body: names(object) })
 
 function fromVm(object: ObjectInput): PlannedCall {
-  const { destination, sourceNamespace } = fieldsOf(object.spec)
+  const { destination, sourceNamespace } = objectFields(object.spec)
   const { name, ...rest } = names(object)
-  const isNew = stringOf(destination) !== undefined
+  const isNew = nonEmptyText(destination) !== undefined
   const call = fromSource(isNew ? saveVm : commitVm)(object)
-  return { ...call, namespace: stringOf(sourceNamespace), body: isNew ? { imageName: name, ...rest } : rest }
+  return { ...call, namespace: nonEmptyText(sourceNamespace), body: isNew ? { imageName: name, ...rest } : rest }
 }
 
 const empty: Plan = (object) => ({
   operation: generateImage,
-  body: { ...names(object), size: String(fieldsOf(object.spec).size ?? '') },
+  body: { ...names(object), size: String(objectFields(object.spec).size ?? '') },
 })
 
 /** Chooses the operation by `spec.sourceType`. */
 const planBy =
   (kind: string, plans: Readonly<Record<string, Plan>>): Plan =>
   (object) => {
-    const sourceType = String(fieldsOf(object.spec).sourceType ?? '')
+    const sourceType = String(objectFields(object.spec).sourceType ?? '')
     const plan = Object.hasOwn(plans, sourceType) ? plans[sourceType] : undefined
     if (plan) return plan(object)
     const message = `spec.sourceType must be one of ${Object.keys(plans).join(', ')}; to upload a file, use the REST API`

@@ -8,7 +8,7 @@ import { type Operation, paramNames } from '../../../api/operation.ts'
 import { kindsWithMetadata } from '../../../api/service/metadata.ts'
 import { defined } from '../../../platform/defined.ts'
 import type { ManagedFields, OwnerReference, RecordMeta } from '../../../store/records/record-meta.ts'
-import type { ListOperation } from '../../operations/invoke.ts'
+import type { ListedOperation } from '../../operations/invoke.ts'
 
 export type StringMap = Readonly<Record<string, string>>
 export type ObjectFields = Readonly<Record<string, unknown>>
@@ -102,7 +102,7 @@ interface KindRow {
   /** namespace: belongs to one. shared: appears in every namespace. cluster: has no namespace. */
   readonly scope: 'namespace' | 'shared' | 'cluster'
   /** The list of the REST API. A list that is computed for each answer cannot be watched. */
-  readonly list: ListOperation | (Operation & { readonly madeOf: t.TSchema })
+  readonly list: ListedOperation | (Operation & { readonly madeOf: t.TSchema })
   /** `item` is from the REST list, `record` from the store. */
   show(item: never, record: never): ObjectView
   /** Schemas of the fields next to `metadata`. */
@@ -181,7 +181,7 @@ export const statusVerbs: readonly string[] = ['get', 'patch', 'update']
 
 export const isComputed = ({ list }: Kind): boolean => list.madeOf !== undefined
 
-export const fieldsOf = (value: unknown): ObjectFields =>
+export const objectFields = (value: unknown): ObjectFields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as ObjectFields) : {}
 
 export function objectOf(
@@ -231,8 +231,8 @@ function derivedUid({ group, plural }: Kind, namespace: string, name: string, cr
 export function keepsImmutable({ update }: Kind, before: KubeObject, after: ObjectInput): boolean {
   const mutable = update?.mutable ?? []
   if (mutable === 'all') return true
-  const was = fieldsOf(before.spec)
-  return Object.entries(fieldsOf(after.spec)).every(
+  const was = objectFields(before.spec)
+  return Object.entries(objectFields(after.spec)).every(
     ([name, value]) => mutable.includes(name) || !Object.hasOwn(was, name) || isDeepStrictEqual(was[name], value),
   )
 }

@@ -3,11 +3,11 @@ import * as t from 'typebox'
 import { deleteNode, listNodes, moveNode, type Node, tagNode, untagNode } from '../../../api/nodes/nodes.ts'
 import type { Operation } from '../../../api/operation.ts'
 import { architecture, column, textColumn, wide } from './columns.ts'
-import { callFor, defineKind, fieldsOf, type ObjectFields } from './kind.ts'
+import { callFor, defineKind, type ObjectFields, objectFields } from './kind.ts'
 import { archLabel, orka, svc3Name } from './orka.ts'
 
 function tagsOf({ spec }: ObjectFields): readonly string[] {
-  const { tags } = fieldsOf(spec)
+  const { tags } = objectFields(spec)
   return Array.isArray(tags) ? (tags as string[]) : []
 }
 
@@ -107,8 +107,8 @@ export const orkaNodeKind = defineKind({
         tagsOf(from)
           .filter((tag) => !tagsOf(to).includes(tag))
           .map((tag) => ({ tag }))
-      const { namespace } = fieldsOf(after.spec)
-      const isMoved = typeof namespace === 'string' && namespace !== fieldsOf(before.spec).namespace
+      const { namespace } = objectFields(after.spec)
+      const isMoved = typeof namespace === 'string' && namespace !== objectFields(before.spec).namespace
       return [
         ...missing(after, before).map((body) => call(tagNode, body)),
         ...missing(before, after).map((body) => call(untagNode, body)),

@@ -9,5 +9,5 @@ export const creatorAnnotation = `${orka.group}/created-by`
 export const svc3Name = (name: string): string => `svc3/${name}`
 
 /** A text that is not empty: clients of the original send fields that are not set as empty texts. */
-export const stringOf = (value: unknown): string | undefined =>
+export const nonEmptyText = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined

@@ -11,7 +11,7 @@ import {
 import { defined } from '../../../platform/defined.ts'
 import type { VmConfigRecord } from '../../../store/records/fleet-records.ts'
 import { column, owner, wide } from './columns.ts'
-import { callFor, creation, defineKind, fieldsOf } from './kind.ts'
+import { callFor, creation, defineKind, objectFields } from './kind.ts'
 import { archLabel, creatorAnnotation, orka } from './orka.ts'
 import { shapeFieldPaths, shapeInput, shapeSchema, shapeSpec } from './vm-fields.ts'
 
@@ -51,13 +51,13 @@ export const vmConfigKind = defineKind({
     wide('Display_DPI', 'integer', 'spec.displayDPI'),
   ],
   create: creation(createVmConfig, ({ metadata, spec }) => ({
-    body: defined({ name: metadata.name, type: metadata.labels[archLabel], ...shapeInput(fieldsOf(spec)) }),
+    body: defined({ name: metadata.name, type: metadata.labels[archLabel], ...shapeInput(objectFields(spec)) }),
   })),
   update: {
     operations: [updateVmConfig],
     plan: (before, after) => {
-      const body = shapeInput(fieldsOf(after.spec))
-      const isSame = isDeepStrictEqual(shapeInput(fieldsOf(before.spec)), body)
+      const body = shapeInput(objectFields(after.spec))
+      const isSame = isDeepStrictEqual(shapeInput(objectFields(before.spec)), body)
       return isSame ? [] : [{ ...callFor(updateVmConfig, before.metadata.name), body }]
     },
     mutable: 'all',

@@ -7,8 +7,8 @@ import { defined } from '../../../platform/defined.ts'
 import type { VmRecord } from '../../../store/records/fleet-records.ts'
 import { isDeleted } from '../../../store/records/vms.ts'
 import { architecture, column, owner, wide } from './columns.ts'
-import { creation, defineKind, fieldsOf, type ObjectFields, type ObjectInput, type ObjectView } from './kind.ts'
-import { archLabel, configLabel, creatorAnnotation, orka, stringOf, svc3Name } from './orka.ts'
+import { creation, defineKind, type ObjectFields, type ObjectInput, type ObjectView, objectFields } from './kind.ts'
+import { archLabel, configLabel, creatorAnnotation, nonEmptyText, orka, svc3Name } from './orka.ts'
 import { shapeFieldPaths, shapeInput, shapeSchema, shapeSpec } from './vm-fields.ts'
 
 const Condition = t.Object({
@@ -112,18 +112,18 @@ const reserved = ({ reservedPorts }: Vm): ObjectFields =>
 
 function plan({ metadata, spec }: ObjectInput) {
   const { [archLabel]: _, ...labels } = metadata.labels
-  const { reservedPorts, customVMMetadata, ...shape } = fieldsOf(spec)
+  const { reservedPorts, customVMMetadata, ...shape } = objectFields(spec)
   const priority = metadata.annotations[svc3Name('priority')]
   return {
     query: { wait: false },
     body: defined({
       name: metadata.name,
-      vmConfig: stringOf(labels[configLabel]),
+      vmConfig: nonEmptyText(labels[configLabel]),
       ...shapeInput(shape),
-      reservedPorts: stringOf(reservedPorts),
-      customVMMetadata: customVMMetadata === undefined ? undefined : fieldsOf(customVMMetadata),
+      reservedPorts: nonEmptyText(reservedPorts),
+      customVMMetadata: customVMMetadata === undefined ? undefined : objectFields(customVMMetadata),
       labels,
-      ttl: stringOf(metadata.annotations[svc3Name('ttl')]),
+      ttl: nonEmptyText(metadata.annotations[svc3Name('ttl')]),
       // A text that is not a number is left for the schema of the operation to refuse.
       priority: priority === undefined || Number.isNaN(Number(priority)) ? priority : Number(priority),
     }),

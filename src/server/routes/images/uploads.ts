@@ -19,7 +19,7 @@ import { makeImage, problemsOf, type UploadServices } from '../../images/uploads
 import type { HandlersOf } from '../../operations/handlers.ts'
 import { type PartialUpload, PartialUploads } from '../../transfer/partial-uploads.ts'
 import { diskFull } from '../../transfer/uploads.ts'
-import { digestOf } from '../../transfer/write-pieces.ts'
+import { fileDigest } from '../../transfer/write-pieces.ts'
 
 const noun = 'uploads'
 const readOffset = 'Read the offset of the upload and continue from there'
@@ -75,7 +75,7 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
         name: id,
         hint: 'Send the rest first',
       })
-    if (sha256 === undefined || (await digestOf(partialUploads.file(id), ending)) === sha256) return
+    if (sha256 === undefined || (await fileDigest(partialUploads.file(id), ending)) === sha256) return
     await partialUploads.remove(id)
     const message = 'sha256 does not match the received data'
     throw invalid(noun, [invalidField('sha256', message)], 'Upload the file again')

@@ -20,10 +20,10 @@ import type { HandlersOf } from '../../operations/handlers.ts'
 import { configFor } from '../../vms/planned-vm.ts'
 import {
   changedPool,
-  credentialOf,
   idleProblems,
   newPoolProblems,
   settingProblems,
+  validCredential,
 } from '../../vms/runner-pool-input.ts'
 import { runnerJobView, runnerPoolView } from '../../vms/runner-pool-view.ts'
 
@@ -78,7 +78,7 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
     async createRunnerPool({ params: { namespace }, body, principal, now, requestKey }) {
       const { name, config, scaleSet = name, group = defaults.group } = body
       const scope = parseRunnerScope(body.url)
-      const credential = credentialOf(body.credential, scope.ok && scope.scope.kind === 'enterprise')
+      const credential = validCredential(body.credential, scope.ok && scope.scope.kind === 'enterprise')
       const causes = [
         ...newPoolProblems(body),
         ...invalidIf(!scope.ok, 'url', scope.ok ? '' : scope.problem),
@@ -109,7 +109,8 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
       if (Object.keys(wanted).length === 0) throw nothingToChange(kind, name, changeable)
       const { value } = existing(namespace, name)
       const scope = parseRunnerScope(value.url)
-      const credential = body.credential && credentialOf(body.credential, scope.ok && scope.scope.kind === 'enterprise')
+      const credential =
+        body.credential && validCredential(body.credential, scope.ok && scope.scope.kind === 'enterprise')
       const causes = [...settingProblems(body), ...(credential && 'causes' in credential ? credential.causes : [])]
       if (causes.length > 0) throw invalid(kind, causes, hint)
       if (body.config !== undefined) checkConfig(namespace, body.config)

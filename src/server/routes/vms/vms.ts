@@ -25,7 +25,7 @@ import { pinnedAnew } from '../../vms/base-image.ts'
 import { isRepeated, requestCommit, requestSave } from '../../vms/captures.ts'
 import { createVm, type DeployServices } from '../../vms/deployment.ts'
 import { timeoutMsOf } from '../../vms/planned-vm.ts'
-import { type ResizeServices, resizeVm } from '../../vms/resize.ts'
+import { type ResizeServices, resizeDisk } from '../../vms/resize.ts'
 import { resizeNote } from '../../vms/sizes.ts'
 import { vmView } from '../../vms/vm-view.ts'
 
@@ -101,7 +101,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
 
     async resizeVm({ params, body, requestKey }) {
       const before = existing(params.namespace, params.vm)
-      const { entry, hasLogin } = await resizeVm(services, params, body, requestKey)
+      const { entry, hasLogin } = await resizeDisk(services, params, body, requestKey)
       return new Answer(200, resizeNote(vmView(entry), hasLogin), isRecorded(before, requestKey))
     },
 
