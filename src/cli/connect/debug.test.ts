@@ -86,8 +86,8 @@ describe('redaction', () => {
 
   it('redaction hides unknown fields, whatever is inside them, and bodies that are not JSON', () => {
     assert.equal(
-      shownBody(JSON.stringify({ name: 'demo', customVMMetadata: { name: canary }, labels: { a: canary }, cpu: 3 })),
-      '{"name":"demo","customVMMetadata":"[redacted]","labels":"[redacted]","cpu":3}',
+      shownBody(JSON.stringify({ name: 'demo', metadata: { name: canary }, labels: { a: canary }, cpu: 3 })),
+      '{"name":"demo","metadata":"[redacted]","labels":"[redacted]","cpu":3}',
     )
     assert.equal(shownBody(`code=${canary}`), '18 bytes')
     assert.equal(shownHeader('Cookie', canary), '[redacted]')

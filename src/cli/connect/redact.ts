@@ -1,5 +1,5 @@
-// Redacts requests and responses by an allow-list. Other fields may contain secrets or data of customers, so their values
-// are hidden.
+// Redacts requests and responses for --debug. Only texts of listed headers and fields are shown, because others may
+// contain secrets or data of customers.
 
 const hidden = '[redacted]'
 
@@ -23,7 +23,7 @@ export const shownHeader = (name: string, value: string): string => (headers.has
 const fields: ReadonlySet<string> = new Set(
   `actor allocatableMemory apiDomain apiEndpoint apiVersion appClientId architecture at availableMemory
   baseOauthEndpoint causes checksum code command conditions context continue createdAt deployDate details digest driver
-  email errorMessage expiresAt field hint id image images involved iso isos items kind memory message metadata
+  email errorMessage expiresAt field hint id image images involved iso isos items kind memory message
   metadataKeys name namespace noMacos node nodeIP nodeType nodes object operation orkaTags os outcome owner phase powerState
   progress reason requestId reservedPorts resourceVersion role scheduler serviceaccounts server size source sourceType
   spaceUsed state status subjects tag ttl type uid updatedAt updatedBy usedBy user username users version vm vmConfig
@@ -38,7 +38,7 @@ export function shownValue(value: unknown, isNamed = true): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, shownValue(field, fields.has(name))]))
 }
 
-/** Shows JSON redacted, and of other bodies the length. */
+/** Returns JSON with texts redacted, and for other bodies only their length. */
 export function shownBody(text: string): string {
   try {
     return JSON.stringify(shownValue(JSON.parse(text)))
@@ -47,7 +47,7 @@ export function shownBody(text: string): string {
   }
 }
 
-/** Shows the query only of paths of the API, because that of an identity provider may contain a code. */
+/** Shows a query only on paths of the API, because that of an identity provider may contain a login code. */
 export function shownUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url) return hidden
@@ -56,7 +56,7 @@ export function shownUrl(text: string): string {
   return url.pathname.startsWith('/api/') ? address + url.search : `${address}?${hidden}`
 }
 
-/** A safety net for all messages, in addition to not putting secrets into them. */
+/** Removes tokens and known secrets. This is a safety net: messages should not contain any in the first place. */
 export function withoutSecrets(text: string, secrets: ReadonlySet<string>): string {
   let clean = text.replace(/(Bearer\s+)[\w.~+/=-]{8,}/gi, `$1${hidden}`)
   for (const secret of secrets) if (secret.length >= 4) clean = clean.replaceAll(secret, hidden)

@@ -134,6 +134,14 @@ describe('hostile requests to the Kubernetes API', () => {
     assert.equal(await patch([...steps, copied], types.json), 400)
   })
 
+  it('JSON patches without a value, and into the length of a list, are refused', async () => {
+    const copy = { op: 'copy', from: '/spec/x', path: '/spec/y' }
+    for (const op of ['add', 'replace', 'test'])
+      assert.equal(await patch([{ op, path: '/spec/x' }, copy], types.json), 400, op)
+    const list = { op: 'add', path: '/spec/list', value: ['a'] }
+    assert.equal(await patch([list, { op: 'test', path: '/spec/list/length', value: 1 }], types.json), 422)
+  })
+
   it('patches that copy or move a lot are refused quickly', async () => {
     const annotations = { 'example.com/a': 'x'.repeat(60_000) }
     assert.equal(await patch({ metadata: { annotations } }, types.merge), 200)

@@ -1,5 +1,5 @@
 // Patches of an object: JSON patch (RFC 6902), merge patch (RFC 7386) and, for kinds of Kubernetes itself, strategic merge
-// patch. Limits keep the result, and the time for it, within those of a request body.
+// patch. Limits keep a small JSON patch from building an object that is too large or too deep.
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError } from '../../../api/errors.ts'
 import { maxDepth } from '../../http/json-depth.ts'
@@ -8,10 +8,10 @@ import type { FieldShape } from './field-paths.ts'
 import { strategicMerge } from './strategic-merge.ts'
 
 const maxOperations = 1_000
-/** Limits the sum of all copies of one patch. */
+/** Limits the total length, as JSON, of the values that one patch copies. */
 const maxCopiedChars = 1_048_576
 
-/** By content type. */
+/** How to apply a patch, by its content type. */
 export const patches: Readonly<
   Record<string, (object: ObjectFields, patch: unknown, shape: FieldShape) => ObjectFields>
 > = {
@@ -44,6 +44,8 @@ interface Step {
   readonly value: unknown
 }
 
+const withValue: ReadonlySet<string> = new Set(['add', 'replace', 'test'])
+
 function jsonPatch(object: ObjectFields, patch: unknown): ObjectFields {
   if (!Array.isArray(patch)) throw bad('a JSON patch must be a list of operations')
   if (patch.length > maxOperations) throw bad(`a JSON patch may have at most ${maxOperations} operations`)
@@ -52,6 +54,7 @@ function jsonPatch(object: ObjectFields, patch: unknown): ObjectFields {
   for (const each of patch) {
     const { op, path, from, value } = objectFields(each)
     if (typeof op !== 'string' || typeof path !== 'string') throw bad('an operation has no op or no path')
+    if (withValue.has(op) && value === undefined) throw bad(`${op} has no value`)
     result = applied(result, { op, path, from: typeof from === 'string' ? from : undefined, value }, budget)
   }
   refuseDeep(result)
@@ -106,7 +109,7 @@ function applied(document: unknown, { op, path, from, value }: Step, budget: Bud
 const isWithin = (steps: readonly string[], source: readonly string[]): boolean =>
   steps.length > source.length && source.every((step, index) => step === steps[index])
 
-/** `/spec/tags/0`, with `~1` for a slash and `~0` for a tilde. */
+/** Splits a JSON pointer such as `/spec/tags/0`, in which `~1` stands for a slash and `~0` for a tilde. */
 function stepsOf(pointer: string): string[] {
   if (pointer === '') throw bad('the whole object cannot be replaced')
   if (!pointer.startsWith('/') || pointer.length > 1_024) throw bad('a path must begin with a slash')
@@ -120,14 +123,15 @@ function at(document: unknown, steps: readonly string[]): unknown {
   let value = document
   for (const step of steps) {
     const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, step)
-    if (!isThere)
+    const isLength = Array.isArray(value) && step === 'length'
+    if (!isThere || isLength)
       throw new ApiError('Invalid', `The JSON patch names /${steps.join('/').slice(0, 200)}, which does not exist`)
     value = (value as ObjectFields)[step]
   }
   return value
 }
 
-/** Changes the document in place, which is a copy. */
+/** Changes `document` in place, because it is already a copy of the object. */
 function put(document: unknown, steps: readonly string[], value: unknown, isAdd: boolean): unknown {
   const parent = at(document, steps.slice(0, -1))
   const last = steps.at(-1) as string
