@@ -32,8 +32,9 @@ const nodeSelection = '[--nodes {nodes}] [--tags {tags}] [--all if all]'
 const passwordFile = '--password-stdin < password.txt'
 
 /**
- * Usages with fields of the request. `{vm}` is its value. `[-d {description}]` is omitted without a value. `[--all if
- * all]` is included if the field is set, `if not` if it is false, 0 or empty. `{n!}` may be 0.
+ * Commands with fields of the request. `{vm}` stands for the value of the field vm. `[-d {description}]` is omitted if
+ * that is not set, 0 or empty; with `{n!}` only if it is not set. `[--all if all]` is included if the field is set, and
+ * `[--all if not all]` if it is false, 0 or empty.
  */
 const usages: Partial<Record<OperationId, string>> = {
   listVms: 'vm list [--label {label}] [--owner {owner}] --watch',
@@ -126,7 +127,7 @@ const usages: Partial<Record<OperationId, string>> = {
   getLegacyUsage: 'migrate usage',
 }
 
-/** The namespace is not a scope of these operations. */
+/** Operations whose commands have no option -n, because they are not within a namespace. */
 const withoutNamespace: ReadonlySet<string> = new Set<OperationId>([
   'createNamespace',
   'deleteNamespace',
@@ -188,7 +189,7 @@ const quote = (value: string): string =>
 
 export const hasCommand = (operation: Operation): boolean => Object.hasOwn(usages, operation.id)
 
-/** The arguments of `svc3`. */
+/** Returns the arguments of `svc3`, not quoted for a shell. */
 export function commandWords(operation: Operation, { params = {}, body, shown = {}, isEverywhere }: Input): string[] {
   const sent = (body ?? {}) as Fields
   // The key of an upload is the name of the file, its size and its date.

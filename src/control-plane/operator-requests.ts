@@ -1,4 +1,4 @@
-// Carries out operator requests in the running server, which alone has the data open.
+// Carries out the requests of operator commands in the running server, because only the server has the data open.
 import os from 'node:os'
 import path from 'node:path'
 import { KeyringError, type KeySource } from '../auth/keyring.ts'
@@ -24,7 +24,7 @@ interface Operated {
   readonly signingKeys: Pick<SigningKeys, 'rotate'>
   /** Undefined if the organization has its own identity provider. */
   readonly localUsers?: UserDirectory | undefined
-  /** Logs records that cannot be decrypted as errors. */
+  /** Logs an error for each record that cannot be decrypted, and returns the rotation. */
   announced(rotation: Rotation): Rotation
 }
 
@@ -40,11 +40,11 @@ export async function handleRequest(
       if (keySource.kind !== 'file') throw new KeyringError(notOurs(keySource.name))
       return announced(await rotateKeyFile(collections, secrets, keySource.file))
     case 'signing-keys':
-      // Another server may just have created a key.
+      // Waits for the view, because another server may just have created a key.
       await caughtUp(store, [collections.signingKeys.view], await currentRev(store), AbortSignal.timeout(timeoutMs))
       return signingKeys.rotate(request)
     case 'users':
-      // Also possible while config.json names another provider.
+      // Local users can be edited even while config.json names another identity provider.
       return editUsers(operated.localUsers ?? new UserDirectory(collections.users, secrets), request.edit)
     case 'backup':
       return writeBackup({ store, dataDir, file: request.file, withImages: request.withImages, content }).catch(
@@ -60,7 +60,7 @@ function isUnwritable(error: unknown, file: string): boolean {
   return ['EACCES', 'EPERM', 'EROFS'].includes(code) && place.startsWith(file)
 }
 
-/** The command may write there, but the server may run as another user or be limited to some folders by its unit. */
+/** The command may be able to write there, but the server may be another user, or restricted by its systemd unit. */
 function unwritable(file: string, dataDir: string): OperatorError {
   const who = userName()
   return new OperatorError(

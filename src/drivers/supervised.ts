@@ -1,5 +1,5 @@
-// A hypervisor's process, and the shell beside it that records how it ended. Both outlive the agent, and the next agent
-// finds them. Each driver supplies what differs.
+// A hypervisor's process, and its supervisor: a shell that records how the process ended. Both outlive the agent, and
+// the next agent finds them. Each driver supplies the script and the marks of its processes.
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import fs from 'node:fs/promises'
@@ -24,7 +24,7 @@ import { endOfLog, openLog } from './logs.ts'
 /** Relative to the VM's folder. The supervisor writes `<program> <supervisor>` into `pid` and the exit code into `exit`. */
 export const supervisedFiles = { pid: 'pid', exit: 'exit' } as const
 
-/** The record of a run. With `forget`, what its supervisor wrote is removed, too. */
+/** Stores the record of a run in the VM's folder. `forget` also removes the files that the supervisor wrote. */
 export function runRecord<Run>(name: string): JsonFile<Run> & { forget(folder: string): Promise<void> } {
   return {
     ...jsonFile<Run>(name),
@@ -36,19 +36,19 @@ export function runRecord<Run>(name: string): JsonFile<Run> & { forget(folder: s
 }
 
 export interface Launch {
-  /** For the shell, in the VM's folder. It is constant; its input comes as words. */
+  /** The supervisor's script, run in the VM's folder. It is constant; its input comes as `words`. */
   readonly script: string
-  /** Identifies the shell among processes. */
+  /** Identifies the supervisor among processes. */
   readonly name: string
   readonly words: readonly string[]
   readonly env: Readonly<Record<string, string>>
-  /** The file in the VM's folder that receives the output of both. */
+  /** The file in the VM's folder that receives the output of the program and of the supervisor. */
   readonly log: string
-  /** A file that they find open as descriptor 3. */
+  /** A file that the program finds open as descriptor 3. */
   readonly input?: string | undefined
 }
 
-/** Starts it in a separate session, so that it outlives the agent. `ended` settles when it and its supervisor have ended. */
+/** Starts a supervisor in a separate session, so that it outlives the agent. `ended` resolves when it has ended. */
 export function spawnSupervised(
   folder: string,
   { script, name, words, env, log, input }: Launch,
@@ -74,9 +74,9 @@ export function spawnSupervised(
   }
 }
 
-/** Distinguish the processes of one run from all others. */
+/** Marks distinguish the processes of one run from all others. */
 export interface Marks {
-  /** Part of an argument of each of them, and of no other process. */
+  /** Text within an argument of every process of the run, and of no other process. */
   readonly text: string
   isProgram(words: readonly string[]): boolean
   /** A supervisor before it started its program, or a process that is about to become the program. */
@@ -102,7 +102,7 @@ interface Supervised<Run> {
 
 const areMarked = (words: readonly string[], { text }: Marks): boolean => words.some((word) => word.includes(text))
 
-/** What a driver asks about its processes, also about those that an earlier agent started. */
+/** Returns functions that inspect the processes of a driver, including those that an earlier agent started. */
 export function supervision<Run extends RecordedRun>({ program, log, withoutSecrets, marksOf }: Supervised<Run>) {
   /**
    * Whether a record can refer to a living process. A living process with the marks is proof, too, because an update of
@@ -133,7 +133,7 @@ export function supervision<Run extends RecordedRun>({ program, log, withoutSecr
     isOfThisBoot,
     waitForSupervisor,
     lastOfLog,
-    /** The program of a run of this boot. */
+    /** Finds the program. Only for a run of this boot of the host, because pids are reused after a boot. */
     findProcess: (folder: string, run: Run, timeoutMs?: number): Promise<ProcessId | undefined> =>
       findSupervised(folder, run.process, marksOf(run), timeoutMs),
     /** How the program ended, with its last output. */
@@ -145,8 +145,8 @@ export function supervision<Run extends RecordedRun>({ program, log, withoutSecr
 }
 
 /**
- * If the agent died before it recorded the process, the program is searched for. One that is about to start is awaited,
- * and ended if it does not come in time.
+ * Returns the recorded process if it is alive. If the agent died before it recorded one, searches for the program. One
+ * that is about to start is awaited, and killed if it does not start in time.
  */
 async function findSupervised(
   folder: string,
@@ -163,7 +163,7 @@ async function findSupervised(
     for (const pid of pids) {
       const words = await argumentsOf(pid)
       const startTime = await startTimeOf(pid)
-      // Without arguments: it is just becoming another program.
+      // A process has no arguments while it executes another program.
       isComing ||= startTime !== undefined && pid === program && words.length === 0
       if (startTime === undefined || !areMarked(words, marks)) continue
       if (marks.isProgram(words)) return { pid, startTime }
@@ -175,7 +175,7 @@ async function findSupervised(
   }
 }
 
-/** All of them at once: any of them could still become the program. */
+/** Kills all forerunners at once, because any of them could still become the program. */
 async function endForerunners(marks: Marks): Promise<undefined> {
   const ids: ProcessId[] = []
   for (const pid of await findByArgument(marks.text)) {
@@ -196,7 +196,7 @@ async function readPids(folder: string): Promise<{ readonly program: number; rea
   return { program, supervisor }
 }
 
-/** The exit code of a program that ended together with its supervisor. Undefined if it was not recorded. */
+/** Returns the exit code that the supervisor recorded; undefined if it recorded none. */
 export async function exitCodeOf(folder: string): Promise<number | undefined> {
   const text = await readFileIfPresent(path.join(folder, supervisedFiles.exit))
   return text === undefined ? undefined : Number(text)
@@ -209,7 +209,10 @@ function endingOf(code: number | undefined): string {
   return signal === undefined ? `ended with exit code ${code}` : `was killed by signal ${code - 128} (${signal})`
 }
 
-/** A VM must stop on a full disk, too. Without the record, an interrupted stop would only be reported as a failure. */
+/**
+ * Waits until the record says that svc3 ends the VM. A full disk is ignored, because the VM must stop even then; an
+ * interrupted stop is then reported as a failure.
+ */
 export async function recordEnding(write: Promise<void>): Promise<void> {
   await write.catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error

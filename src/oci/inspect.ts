@@ -9,7 +9,7 @@ import type { ArtifactSource } from './artifact/target.ts'
 import { inspectTart, isTart } from './tart/read.ts'
 
 export interface Inspected {
-  /** The manifest that the reference resolved to. Of an index, the chosen one. */
+  /** The manifest that the reference resolved to; for an index, the one that was chosen from it. */
   readonly raw: RawManifest
   readonly architecture: Manifest['architecture']
   /** The guest's operating system, if the image declares it. */
@@ -17,7 +17,7 @@ export interface Inspected {
   readonly virtualSizeBytes: number
   /** The most that a pull may fetch. */
   readonly storedBytes: number
-  /** Undefined for an image of tart, which must be unpacked. */
+  /** The image in svc3's format. Undefined for an image of tart, which must be unpacked. */
   readonly ours: RemoteImage | undefined
 }
 

@@ -8,7 +8,7 @@ export const systemClock: Clock = { now: () => new Date() }
 
 let latest = { second: Number.NaN, text: '' }
 
-/** Without the zone. Caches the last second, because most calls are for the same one. */
+/** Formats a time without its zone. Caches the last second, because most calls fall into the same one. */
 function toSeconds(ms: number): string {
   const second = Math.floor(ms / 1_000)
   if (second !== latest.second) latest = { second, text: new Date(ms).toISOString().slice(0, 19) }

@@ -8,7 +8,7 @@ export type StoreState =
   | { readonly state: 'filling'; readonly source: string; readonly since: string }
   | { readonly state: 'moved'; readonly to: string; readonly at: string }
 
-/** Where the images of the cluster are. Belongs to the records that name images. */
+/** The record of where images are stored. Backups and moves include it, because other records name the images. */
 export const imagesKey = '/image-place/content'
 
 export interface ImagePlaceRecord {
@@ -16,7 +16,7 @@ export interface ImagePlaceRecord {
   readonly address: string
 }
 
-/** Records about running servers. They are meaningless in another store. */
+/** Key prefixes of records about this store and its running servers, which are meaningless in another store. */
 const ownPrefixes = ['/store/', '/leadership/', '/servers/', '/known-servers/', '/presence/', '/upload-places/']
 
 /** Whether a record is included when records are backed up or moved. */

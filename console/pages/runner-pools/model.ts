@@ -1,7 +1,7 @@
 // The state of a runner pool and the order of its jobs.
 import type { RunnerJob, RunnerPool } from '../../../src/api/vms/runner-pools.ts'
 
-/** Reasons that are intended or temporary; all others but `Ready` are errors. */
+/** Reasons of a pool's condition that are not errors. All other reasons are. */
 const tones: Readonly<Record<string, 'good' | 'idle' | 'busy'>> = {
   Ready: 'good',
   Paused: 'idle',
@@ -32,6 +32,6 @@ export function jobState({ state, result }: RunnerJob) {
   } as const
 }
 
-/** Undefined while the job is queued. */
+/** The seconds that the job was queued; undefined while it still is. */
 export const waitOf = ({ queuedAt, startedAt }: RunnerJob): number | undefined =>
   startedAt === undefined ? undefined : Math.max(0, (Date.parse(startedAt) - Date.parse(queuedAt)) / 1_000)

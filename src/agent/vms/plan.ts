@@ -81,8 +81,8 @@ const forUndeployed: Readonly<Record<Desired, Row>> = {
 }
 
 /**
- * For a generation that was carried out. A VM that shut itself down or failed stays so until a user starts it, which is a new
- * generation. A VM that ended with its host is started again; a suspended one has lost its memory with the host.
+ * For a generation that was carried out. A VM that shut itself down or failed stays so until a user starts it, which is
+ * a new generation. A VM that ended with its host is started again, unless it was suspended and so lost its memory.
  */
 const forFulfilled: Readonly<Record<Exclude<Desired, 'deleted'>, Row>> = {
   running: { absent: lost, stopped: done, running: done, suspended: done, failed: done, gone: start },
@@ -112,20 +112,20 @@ const restore: Readonly<Record<Desired, readonly WorkStep[]>> = {
 
 export function planFor(situation: VmSituation): VmPlan {
   const { desired, actual, isFulfilled, isDeployed, needsRevert, needsGrowth } = situation
-  // Before a deletion too, so that both are done. If the VM does not run, the capture fails.
+  // A capture precedes even a deletion, so that both are done. If the VM does not run, the capture fails.
   if (situation.needsCapture && isDeployed) return capture
   if (desired === 'deleted') return forNewGeneration.deleted[actual]
   if (situation.needsClaim) return canBeClaimed[actual] && !situation.isUnclaimable ? claim : discard
   if (!isDeployed) return isFulfilled ? done : forUndeployed[desired][actual]
   if (isFulfilled) return forFulfilled[desired][actual]
   if (needsRevert) return revert(situation)
-  // Credentials without growth: after a revert, the file system is smaller than the disk, whose size stays.
+  // After a revert the disk has its size and the file system does not, so there may be credentials without growth.
   const isForGuest = situation.hasCredentials && desired === 'running'
   if ((needsGrowth || isForGuest) && actual !== 'absent') return resize(situation)
   return forNewGeneration[desired][actual]
 }
 
-/** Replaces the disk. The VM is killed, because nothing on the old disk is kept. A lost disk is created. */
+/** Replaces the disk, or creates a lost one. The VM is killed, because nothing on the old disk is kept. */
 const revert = ({ desired, actual }: VmSituation): Work =>
   actual === 'absent'
     ? work('revert', 'image', 'create', ...restore[desired])

@@ -1,4 +1,4 @@
-// The record of one VM: its present value, what of it may be reported, and whether it was written.
+// Keeps the record of one VM: its current value, the generation that may be reported, and whether it was written.
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { Handle } from '../../drivers/driver.ts'
 import { type Claim, originAfter } from '../state/authority.ts'
@@ -44,7 +44,7 @@ export class RecordKeeper {
     return this.#isUnwritten && this.#record !== undefined
   }
 
-  /** The generation that may be reported as long as a newer one is not written. */
+  /** The generation to report until a newer one is written; undefined if the record's own may be reported. */
   get reportable(): number | undefined {
     return this.#reportable
   }
@@ -52,7 +52,7 @@ export class RecordKeeper {
   setDesired(desired: DesiredVm, claim: Claim): void {
     const before = this.#origin
     this.#origin = originAfter(before, claim, desired.revision)
-    // A higher revision alone is written with the outcome of the desired state.
+    // If only the revision is higher, it is written later, with the outcome of the desired state.
     const isMoved = before?.store !== this.#origin?.store || before?.node !== this.#origin?.node
     if (this.#isKept || isMoved) this.#isUnwritten = true
     this.#isKept = false
@@ -84,8 +84,8 @@ export class RecordKeeper {
   }
 
   /**
-   * The server knows from this node that the generation was carried out, but the agent was killed before it could write so. It
-   * is not repeated, because the VM may have changed since, such as by a shutdown in the guest.
+   * Settles a generation that this node reported as carried out, if the agent was killed before it could write that.
+   * The work is not repeated, because the VM may have changed since, such as by a shutdown in the guest.
    */
   confirm(desired: DesiredVm): void {
     const { fulfilled = 0, diskGeneration = 0 } = this.#record ?? {}
@@ -116,7 +116,7 @@ export class RecordKeeper {
     await this.write()
   }
 
-  /** The desired state was carried out or has failed. The caller writes the record. */
+  /** Records that the desired state was carried out or has failed. The caller writes the record. */
   settle(desired: DesiredVm, { problem, warning }: ReportTexts, mustWriteFirst: boolean): void {
     const { problem: _, warning: __, isGrowing: ___, ...rest } = this.for(desired)
     if (mustWriteFirst) this.#reportable ??= rest.fulfilled
@@ -132,7 +132,7 @@ export class RecordKeeper {
   async write(): Promise<void> {
     if (!this.#isUnwritten || !this.#record) return
     this.#isUnwritten = false
-    // The origin may have changed during the work.
+    // The origin, and whether the VM is kept, may have changed since the record was made.
     const { isKept: _, origin: __, ...rest } = this.#record
     const marks = { ...(this.#origin && { origin: this.#origin }), ...(this.#isKept && { isKept: true as const }) }
     this.#record = { ...rest, ...marks }

@@ -39,7 +39,7 @@ interface Task {
   /** Whether there is a newer generation, for which the rest must be planned again. */
   isOutdated(): boolean
   readonly credentials: DesiredVm['growth']
-  /** For an image that the VM runs on while it is fetched. */
+  /** Receives the progress of an image that the VM runs on while it is fetched. */
   readonly arrival: ArrivalUser
   readonly signal: AbortSignal
 }
@@ -81,7 +81,7 @@ export async function carryOut({ kind, steps }: Work, task: Task): Promise<WorkO
     failpoint(failPointOf(kind, 'done'))
     return { as: 'done', warning: context.warning }
   } catch (error) {
-    // If the work was interrupted, the next plan starts from the observed state.
+    // Interrupted work is not undone, because the next plan starts from the observed state.
     if (task.signal.aborted || isPortTaken(error)) return { as: 'failed', error, leftovers: [] }
     return { as: 'failed', error, leftovers: await undo.run() }
   }
@@ -110,7 +110,7 @@ const actions: Readonly<Record<WorkStep, (context: StepContext) => Promise<void>
       await tools.driver.destroy(handle)
       await save({ diskGeneration: 0, diskGb: 0 })
     })
-    // Both before the start: a folder without a record is then one whose VM never ran.
+    // Record and disk are complete before the VM starts, so a folder without a record is of a VM that never ran.
     const base = baseKeyOf(desired.image, spec.image)
     const written = save({ diskGeneration: desired.diskGeneration, diskGb: sizeOf(spec), base, ...arrivingOf(spec) })
     const made = tools.driver.create(spec, handle.folder)
@@ -119,7 +119,7 @@ const actions: Readonly<Record<WorkStep, (context: StepContext) => Promise<void>
 
   async start(context) {
     const spec = requireSpec(context)
-    // Written before the start, because the next agent has to serve the image.
+    // This is written before the start, because an agent that replaces this one has to serve the image to the VM.
     if (spec.image.socket !== undefined) await context.save(arrivingOf(spec))
     const { note } = await context.tools.driver.start(context.handle, spec, context.signal)
     context.warning = note
@@ -141,7 +141,7 @@ const actions: Readonly<Record<WorkStep, (context: StepContext) => Promise<void>
     const { tools, handle, desired, undo, save } = context
     const spec = requireSpec(context)
     await capable(tools.driver, 'reverting', 'revert disks').revert(handle, spec)
-    // Cannot be undone. Written before the start, because a second revert would lose what the guest writes.
+    // A revert cannot be undone. It is recorded before the start, because another one would lose the guest's writes.
     undo.clear()
     await save({
       diskGeneration: desired.diskGeneration,
@@ -175,7 +175,7 @@ const actions: Readonly<Record<WorkStep, (context: StepContext) => Promise<void>
     const { tools, handle, signal, save } = context
     const { note } = await capable(tools.driver, 'warm', 'hand over VMs').claim(handle, await specFor(context), signal)
     context.warning = note
-    // Written before it is reported, so that after an interruption the VM is not mistaken for a failed slot.
+    // The claim is written before it is reported, so that an interrupted one is not mistaken for a failed slot.
     await save({ isClaimed: true })
   },
 
@@ -206,7 +206,10 @@ async function specFor(context: StepContext): Promise<VmSpec> {
   return driverSpec(context.desired, await imageFor(context), await isoOf(context))
 }
 
-/** Incomplete only if that was requested and is supported. Guests with legacy disks time out on slow reads. */
+/**
+ * Returns an image that is still being fetched only if that was requested and the driver supports it. Guests with
+ * legacy disks must wait, because they time out on slow reads.
+ */
 async function imageFor(context: StepContext): Promise<BaseImage> {
   const { desired, signal, progress, held, arrival, needsCompleteImage } = context
   const { images, driver } = context.tools

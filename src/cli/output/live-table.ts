@@ -4,11 +4,11 @@ import { type OutputColumn, type Rendering, render } from './output.ts'
 import { cut } from './text-width.ts'
 
 interface LiveTable<T> {
-  /** Sets the rows and schedules a redraw. Throws if the last redraw failed. */
+  /** Sets the rows and schedules a redraw. Throws the error of an earlier redraw that failed. */
   show(items: readonly T[]): void
   /** Sets the line below the table; undefined removes it. */
   setStatus(text: string | undefined): void
-  /** Draws pending changes, and leaves the table on the screen. */
+  /** Draws the table a last time, without the status line, and leaves it on the screen. */
   end(): Promise<void>
 }
 

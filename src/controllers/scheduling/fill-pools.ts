@@ -1,5 +1,5 @@
-// Keeps the pools of warm VMs filled: marks slots for removal, adds new ones to the records of nodes, and reports why a
-// pool has too few. Agents do the rest, as for any VM. Runs on changes; rules/pools/pool-plan.ts decides.
+// Keeps pools filled with slots (warm VMs): marks slots for removal, adds new ones to the records of nodes, and reports
+// why a pool has too few. Agents start and remove them like any VM. Runs on changes; rules/pools/pool-plan.ts decides.
 import { randomUUID } from 'node:crypto'
 import { isSlotFailure, type SlotEndReason } from '../../api/vms/pools.ts'
 import { timestamp } from '../../platform/clock.ts'
@@ -42,7 +42,7 @@ export function fillPools(controller: Controller, placements: Placements): Loop 
 class PoolFiller {
   readonly #controller: Controller
   readonly #placements: Placements
-  /** By the uid of the pool. Kept by the leader only, so a new leader begins without it. */
+  /** Failures of slots in a row, by the uid of the pool. They are not stored, so a new leader begins with none. */
   readonly #failures = new Map<string, Failures>()
   /** Counts of removed slots by the uid of the pool, until they are in its record. */
   readonly #removed = new Map<string, Partial<Record<SlotEndReason, number>>>()
@@ -114,14 +114,14 @@ class PoolFiller {
     return this.#controller.clock.now().getTime()
   }
 
-  /** Takes note of a VM's record. Returns whether the VM fits on no node, or did not until now. */
+  /** Updates `#waiting` from a VM's record. Returns whether the VM fits on no node, or did not until now. */
   #note(key: string, record: VmRecord | undefined): boolean {
     const wasWaiting = this.#waiting.delete(key)
     if (record && isWaiting(record)) this.#waiting.set(key, record)
     return wasWaiting || this.#waiting.has(key)
   }
 
-  /** After a failed slot the pool rests, longer with each failure, until a slot is ready. */
+  /** Counts slots that were marked for removal. After each failed one the pool rests longer, until a slot is ready. */
   #countEnds(before: NodeRecord | undefined, node: NodeRecord): void {
     for (const [uid, { slot }] of slotsIn(node)) {
       const { poolUid, leaving } = slot

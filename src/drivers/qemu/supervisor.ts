@@ -1,4 +1,4 @@
-// The supervisor beside a QEMU, which records how it ended; and how a restarted agent finds both.
+// The shell that runs beside each QEMU and records its exit code, and the marks by which a restarted agent finds both.
 import path from 'node:path'
 import { childEnvironment } from '../../platform/exec.ts'
 import { spawnSupervised, supervision } from '../supervised.ts'
@@ -6,9 +6,9 @@ import { files, type QemuRun } from './control/run.ts'
 import { networkPlaces, sealedName } from './network/network.ts'
 
 /**
- * The script is constant; its input comes as arguments. Core dumps are off because they contain a guest's memory. If the
- * host runs out of memory, a VM is killed rather than the agent. Only QEMU holds the FIFO open; after the last process of
- * the VM its sockets are removed, so that nothing stays in /tmp if no agent returns.
+ * The script is constant; its input comes as arguments. Core dumps are off because they contain a guest's memory. If
+ * the host runs out of memory, a VM is killed rather than the agent. Only QEMU holds the FIFO open, so the VM's uplink
+ * notices when QEMU ends. After the uplink, the folder of sockets is removed, because no agent may return to do so.
  */
 const supervisor = `umask 077
 ulimit -c 0
@@ -31,7 +31,7 @@ rm -rf "$sockets"
 `
 const supervisorName = 'svc3-vm'
 
-/** `memory` is open as descriptor 3. */
+/** `memory` is a file of saved guest memory, which QEMU finds open as descriptor 3. */
 export const spawnQemu = (folder: string, runtime: string, command: readonly string[], memory?: string) =>
   spawnSupervised(folder, {
     script: supervisor,
@@ -48,7 +48,7 @@ export const { isOfThisBoot, findProcess, waitForSupervisor, describeEnd, lastOf
   marksOf: ({ runtime }) => ({
     text: runtime,
     isProgram: ([program = '']) => path.basename(program).startsWith('qemu-system-'),
-    // The program that seals, before it becomes QEMU.
+    // The second name is of the shell that isolates the network of a VM and then executes QEMU.
     isForerunner: (words) => words.includes(supervisorName) || words.includes(sealedName),
     isSupervisor: (words) => words.includes(supervisorName) && words.includes(networkPlaces(runtime).life),
   }),

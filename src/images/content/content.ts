@@ -1,4 +1,4 @@
-// Stores of content by digest: the interface of all of them, and what can be wrong with content.
+// The interface of stores that keep content by digest, and the errors that they throw.
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import type { Manifest } from '../format/format.ts'
@@ -21,7 +21,7 @@ export interface ContentPage {
   readonly after: string | undefined
 }
 
-/** A range of bytes, without its end. */
+/** The bytes from `start` up to, but not including, `end`. */
 export interface Part {
   readonly start: number
   readonly end: number
@@ -37,7 +37,7 @@ export interface PutOptions {
   readonly maxBytes?: number
   /** The digest of a buffer, if the caller has just computed it. */
   readonly digest?: string
-  /** Syncs the files instead. The caller MUST end it before anything refers to the content. */
+  /** Syncs the files in place of `put`. The caller MUST await its `end` before anything refers to the content. */
   readonly syncing?: Syncing
 }
 
@@ -45,7 +45,7 @@ export interface PutOptions {
 export interface ContentStore extends ContentSource {
   /** A folder of this host, beside which callers may keep related files. */
   readonly folder: string
-  /** Other servers have parts of the content, or delete some. A record that names content does not prove that it exists. */
+  /** Other servers have or delete some of the content, so a record that names content does not prove that it exists. */
   readonly isShared?: boolean
   /** The caller may reuse the bytes once this resolves. */
   put(content: Content, options?: PutOptions): Promise<Stored>
@@ -63,11 +63,11 @@ export interface ContentStore extends ContentSource {
    * and put it again if it is missing. Content that only unreachable servers have counts as missing.
    */
   touch(digest: string): Promise<boolean>
-  /** Keeps the parts of an image together in stores that others clean up, too. Called before a record names the image. */
+  /** Protects an image's parts where other programs clean up, as in a registry. Called before a record names it. */
   hold(digest: string, manifest: Manifest, signal?: AbortSignal): Promise<void>
   /** Deletes the content unless it was put, touched or held since `beforeMs`, even concurrently. */
   deleteUnused(digest: string, beforeMs: number): Promise<boolean>
-  /** What `deleteUnused` can free, in order of digest: all content, or only manifests if they own the rest. */
+  /** Lists what `deleteUnused` can delete, by digest: all content, or only manifests if they keep the rest alive. */
   list(page: { readonly after?: string | undefined; readonly limit: number }): Promise<ContentPage>
 }
 

@@ -1,5 +1,5 @@
-// Arithmetic of disk ranges: which chunk is visible where in a stack of layers. All lists are sorted and free of
-// overlaps, and each function makes one pass over them.
+// Computes which chunk is visible at each offset of a disk that is stored as a stack of layers. All lists are sorted
+// and free of overlaps, so no function takes more than linear time.
 import type { Chunk, Extent, Layer } from './format.ts'
 
 export interface Segment {
@@ -7,11 +7,11 @@ export interface Segment {
   readonly length: number
   /** Undefined for zeros. */
   readonly chunk: Chunk | undefined
-  /** The offset in the chunk's bytes. */
+  /** Where the segment begins in the uncompressed bytes of the chunk. */
   readonly at: number
 }
 
-/** What is visible of a stack of layers. Zeros only where a layer records them. */
+/** Returns the visible segments of layers, lowest layer first. Zeros are included only where a layer records them. */
 export function resolveLayers(layers: readonly Layer[]): readonly Segment[] {
   let seen: readonly Segment[] = []
   for (const layer of layers) {
@@ -75,7 +75,7 @@ const cut = (segment: Segment, start: number, end: number): Segment =>
     ? segment
     : { ...segment, offset: start, length: end - start, at: segment.at + start - segment.offset }
 
-/** The zeros that hide data. Other zeros need not be recorded. */
+/** Returns the parts of `zeros` that hide data of the layers below. Others need not be recorded. */
 export function neededZeros(zeros: readonly Extent[], below: readonly Layer[]): Extent[] {
   const all = zeros.map(zeroSegment)
   const data = resolveLayers(below).filter(({ chunk }) => chunk !== undefined)
@@ -85,7 +85,7 @@ export function neededZeros(zeros: readonly Extent[], below: readonly Layer[]): 
   return needed
 }
 
-/** Joins adjacent extents. */
+/** Appends an extent, or lengthens the last one if they are adjacent. */
 export function addExtent(extents: Extent[], offset: number, length: number): void {
   const last = extents.at(-1)
   if (last && last[0] + last[1] === offset) extents[extents.length - 1] = [last[0], last[1] + length]

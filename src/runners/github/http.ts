@@ -1,4 +1,4 @@
-// Requests to GitHub: time limits, retries, and refusals as sentences. Credentials never follow a redirect.
+// Sends requests to GitHub, with time limits, retries and messages for users. Redirects fail, to protect credentials.
 import { createHttpClient, type HttpResponse, readAll } from '../../platform/http.ts'
 import {
   isTransient,
@@ -18,7 +18,7 @@ export interface GitHubCall {
   readonly headers?: Readonly<Record<string, string>>
   /** Statuses that are not errors. */
   readonly ok: readonly number[]
-  /** Statuses to retry, besides 429 and 5xx. */
+  /** Statuses to retry, in addition to transient ones such as 429 and 5xx. */
   readonly retried?: readonly number[]
   /** For messages, such as "open a session". */
   readonly purpose: string
@@ -33,7 +33,7 @@ export interface GithubAnswer {
 
 const defaultTimeoutMs = 30_000
 const maxBytes = 16 * 1024 * 1024
-/** Each call has its own time limit; listening for jobs takes the longest. */
+/** The idle limit exceeds the time limits of all calls, of which waiting for jobs has the longest. */
 const client = createHttpClient({ idleMs: 120_000, maxSockets: 16 })
 
 export class GitHubRefusal extends SourceError {
@@ -87,7 +87,7 @@ async function once(request: GitHubCall): Promise<GithubAnswer> {
     })
   }
   const { status } = response
-  // Seen at GitHub under load.
+  // GitHub has sent such answers under load.
   if (status === 200 && method !== 'DELETE' && text.trim() === '')
     throw new SourceError('Unreachable', `Could not ${purpose}: ${hostOf(url)} sent an empty answer`, {
       isTransient: true,

@@ -63,7 +63,7 @@ export interface IdempotencyServices {
   readonly log: Log
 }
 
-/** Refusals cost the caller nothing, and answers are stored for a day, so only small ones are. */
+/** Only refusals up to this size are stored, because a caller can cause many and each is kept for a day. */
 const maxRefusalChars = 65_536
 
 export class Idempotency {
@@ -108,7 +108,7 @@ export class Idempotency {
     try {
       await this.#services.collections.answers.create('', key, record)
     } catch (error) {
-      // The change is made, and its record has the stamp, so the answer is sent even if it cannot be stored.
+      // The request was carried out and its record has the stamp, so the answer is sent even if it cannot be stored.
       if (!isFault(error, 'AlreadyExists'))
         this.#services.log.warn('could not store an answer for retries', { problem: String(error) })
     }

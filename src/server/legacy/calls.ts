@@ -1,4 +1,4 @@
-// Every legacy call that the gateway implements. The calls of other rows were removed in 3.0.
+// The legacy calls that the gateway serves. All other calls in the table of src/legacy were removed in 3.0.
 import { ApiError } from '../../api/errors.ts'
 import { listNodes, tagNode, untagNode } from '../../api/nodes/nodes.ts'
 import { type CertificateUpload, uploadCertificate } from '../../api/service/certificates.ts'
@@ -47,7 +47,7 @@ const logIn: LegacyHandler = async ({ fields, request, services: { localIssuer, 
 /** Jenkins checks this version before its first call. */
 const checkHealth: LegacyHandler = () => ({ api_version: '2.4.0' })
 
-/** Calls without a token. */
+/** Calls that need no token. */
 export const openCalls = new Set(['POST /token', 'GET /health-check'])
 
 export const legacyHandlers = (services: { readonly collections: Collections }): LegacyHandlers => ({

@@ -1,5 +1,5 @@
 // The desired state of a VM as sent to its node's agent, with everything needed to carry it out. Each new generation is
-// sent once it is written, and everything when an agent connects.
+// sent once it is written, and the state of all VMs when an agent connects.
 import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 import type { DesiredCapture } from '../../api/nodes/captures.ts'
 import { machineOf } from '../../api/vms/vm-shape.ts'
@@ -25,7 +25,7 @@ export interface DesiredServices {
   readonly log: Log
 }
 
-/** Credentials for growing a file system. They are sent to an agent and never stored. */
+/** The credentials for growing file systems, by the uid of the VM. They are sent to an agent and never stored. */
 export type GrowthCredentials = Map<
   string,
   { readonly generation: number; readonly user: string; readonly password: string }
@@ -36,7 +36,7 @@ export interface VmSecret {
   readonly userdata?: string
 }
 
-/** Sends agents every change of their desired state. Returns how to stop. */
+/** Sends agents every change of their desired state. Returns a function that stops it. */
 export function sendDesired(services: DesiredServices): () => void {
   const { collections, fleet } = services
   const unsubscribe = collections.nodes.view.subscribe((changes) => {
@@ -75,7 +75,7 @@ export function sendDesired(services: DesiredServices): () => void {
 
 /**
  * Sends slots (the warm VMs of pools) that are new or whose desired power changed. A slot that left the record was
- * deleted, or is a VM now.
+ * deleted, or was taken by a VM.
  */
 function sendSlots(
   { collections, fleet }: DesiredServices,
@@ -93,7 +93,7 @@ function sendSlots(
 
 /**
  * A slot first runs, is suspended once it has `bootedAt` (set only in pools that keep warm VMs suspended), and is
- * deleted at the end.
+ * deleted once it has `leaving`.
  */
 const generationOf = ({ leaving, bootedAt }: NodeSlot): 1 | 2 | 3 => (leaving ? 3 : bootedAt === undefined ? 1 : 2)
 const powers = { 1: 'running', 2: 'suspended', 3: 'deleted' } as const
@@ -131,7 +131,7 @@ function desiredSlot(node: NodeRecord, uid: string, each: SlotAllocation, revisi
   }
 }
 
-/** A cancelled capture is sent at once, without a new generation. */
+/** Whether a capture was cancelled. Agents are told at once, although the generation stays the same. */
 const hasDropped = (before: VmRecord, after: VmRecord): boolean =>
   (before.captures?.length ?? 0) > (after.captures?.length ?? 0)
 
@@ -148,7 +148,7 @@ const desiredCapture = (capture: VmCapture): DesiredCapture => {
 
 /**
  * The desired state of a node. `kept` names the VMs that must stay although their desired state cannot be computed.
- * `rev`: the revision of the state, if one later than that of the views is known.
+ * `rev` is the revision of the state, if the caller knows one later than that of the views.
  */
 export function desiredFor(
   services: DesiredServices,

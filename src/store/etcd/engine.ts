@@ -37,7 +37,7 @@ import { RecentChanges } from './recent.ts'
 import { encodeRecord, Layout, newOperationId } from './records.ts'
 
 export interface EtcdOptions extends FeedOptions, Omit<EtcdClientOptions, 'timeoutMs'> {
-  /** The prefix of all keys. Several stores may share a cluster. */
+  /** The prefix of all keys. Stores with different prefixes may share a cluster. */
   readonly prefix: string
   /** How many of the latest revisions are kept for watchers; 0 leaves compaction to other programs. */
   readonly keepRevisions?: number
@@ -50,11 +50,11 @@ export interface EtcdOptions extends FeedOptions, Omit<EtcdClientOptions, 'timeo
 
 const defaultTimeoutMs = 5_000
 const heartbeatMs = 2_000
-/** After waiting this long for a revision, a watcher has a newer one written. */
+/** If the watch has not delivered a revision after this time, the store writes a newer one. */
 const syncMs = 200
 const catchUpMs = 10_000
 const defaultRecentChanges = 2_000
-/** Stands for text that is no revision. etcd never reaches this number, and treats 0 as a missing key. */
+/** The revision in a precondition whose text is no revision. etcd never reaches it, and takes 0 as a missing key. */
 const unusedRevision = Number.MAX_SAFE_INTEGER
 
 export async function openEtcd(options: EtcdOptions): Promise<Store> {
@@ -83,9 +83,9 @@ class EtcdStore implements Store {
   readonly #heartbeat: NodeJS.Timeout
   readonly #failure = Promise.withResolvers<Error>()
   #closing: Promise<void> | undefined
-  /** The revision of the latest write that was acknowledged here. */
+  /** The revision of the latest write by this process that etcd acknowledged. */
   #acknowledged = 0
-  /** Revisions before the data were created or upgraded are not shown. */
+  /** Changes up to this revision cannot be read: they were compacted, or precede the data's creation or upgrade. */
   #compacted: number
 
   constructor(calls: EtcdCalls, meta: KeyValue, revision: number, options: EtcdOptions) {
@@ -161,8 +161,8 @@ class EtcdStore implements Store {
         const { succeeded, found, header } = txn
         const isOurs = found !== undefined && this.#layout.isWrittenBy(op, found)
         if (succeeded || isOurs) return entryAt(found?.modRevision ?? header.revision)
-        // A precondition failed. No try of this write has succeeded or can still succeed, because a revision never
-        // returns.
+        // A precondition failed. No try of this write has succeeded or can still succeed, because the entry of the
+        // precondition never has its old revision again.
         if (found?.modRevision === wanted) throw this.#failedPrecondition(preconditions, txn)
         // An earlier try may have succeeded before another writer changed the record.
         if (perhapsBefore) throw unknown(key, 'another writer changed it')
@@ -275,8 +275,8 @@ class EtcdStore implements Store {
   }
 
   /**
-   * The revision in etcd that an entry must have. Throws for text that is no revision, as for one that the entry does
-   * not have.
+   * Returns the etcd revision that the entry must have. Text that is no revision is refused in the same way as a
+   * revision that the entry does not have.
    */
   async #expected(key: string, expect: Rev): Promise<number> {
     const revision = this.#layout.revision(expect)
@@ -313,9 +313,9 @@ class EtcdStore implements Store {
   #acknowledge(revision: number): void {
     this.#acknowledged = Math.max(this.#acknowledged, revision)
     const keep = this.#options.keepRevisions ?? 10_000
-    // Compacts only when an eighth more has gathered, so that it is rare.
+    // Waits for an eighth more revisions than are kept, so that compactions are rare.
     if (keep > 0 && revision - this.#compacted > keep + keep / 8)
-      // Another server may have compacted first, or etcd may be unreachable. A later write compacts.
+      // The error is ignored: etcd may be unreachable, and a later write compacts.
       this.#forget(revision - keep).catch(() => undefined)
   }
 
@@ -338,12 +338,12 @@ class EtcdStore implements Store {
         this.#recent.push(change, kv.modRevision, kv.value.length + (previous?.value.length ?? 0))
       }
     }
-    // The previous value was compacted before it was read, so watchers must list again.
+    // A previous value was compacted or is damaged, so watchers must list again.
     if (isGap) this.#skip(revision)
     else this.#feed.publish(changes, this.#layout.rev(revision))
   }
 
-  /** A damaged record ends the store, because continuing would hide the record. */
+  /** Fails the store on a damaged record, because skipping the change would hide the damage. */
   #changeOf(event: EtcdEvent): ReturnType<Layout['change']> {
     try {
       return this.#layout.change(event)
@@ -358,7 +358,7 @@ class EtcdStore implements Store {
     this.#feed.skipTo(this.#layout.rev(revision))
   }
 
-  /** Reads a watcher's past from memory, or from etcd. */
+  /** Reads past changes for a watcher, from memory or from etcd. */
   async #readLog(prefix: string, after: Rev): Promise<LogPage> {
     const from = this.#layout.revision(after)
     if (!(from >= this.#compacted)) throw compacted(after)
@@ -369,20 +369,20 @@ class EtcdStore implements Store {
     return { changes: this.#recent.after(from, prefix), rev: this.#layout.rev(this.#follower.revision) }
   }
 
-  /** A watch begins after every write that was acknowledged here, and after the revision that its reader has seen. */
+  /** Waits until the watch has reached `after`, and every write by this process that etcd acknowledged. */
   async #catchUp(after: Rev, signal: AbortSignal): Promise<void> {
     const requested = this.#layout.revision(after)
     const wanted = Math.max(this.#acknowledged, Number.isNaN(requested) ? 0 : requested)
     if (wanted <= this.#follower.revision || signal.aborted) return
     if (requested > this.#acknowledged) await this.#calls.assertKept(requested, after)
     if (await this.#follower.reached(wanted, syncMs, signal)) return
-    // Another program may write to the cluster. Its revisions are seen only after a later write of this store.
+    // Another program may have made the revision. The watch passes it only at a later write below this store's prefix.
     await this.#calls.sync().catch(() => undefined)
     if ((await this.#follower.reached(wanted, catchUpMs, signal)) || signal.aborted || this.#closing) return
     throw new StoreError('Unavailable', `The etcd watch has not reached revision ${after} yet: try again`)
   }
 
-  /** Checks the leader, the connection in use, and that etcd's history has not gone back. */
+  /** Prefers the current leader, tests the connection, and fails the store if etcd's history has gone back. */
   async #beat(): Promise<void> {
     await this.#calls.client.follow()
     const before = this.#follower.revision

@@ -4,9 +4,9 @@ import type { Opening } from './protocol.ts'
 import { Damage } from './whole.ts'
 
 /**
- * The version of the schema and of the meaning of records. A program refuses a file with a greater version. From
- * version 3 on the records of VMs say what they use of nodes; an older server would tell agents that their VMs are
- * deleted.
+ * The version of the schema and of the meaning of records. A program refuses a file with a greater version. Since
+ * version 3, only the record of a VM says what it uses of its node; an older server looks elsewhere, and would tell
+ * agents that their VMs are deleted.
  */
 export const schemaVersion = 3
 export const sumsVersion = 2
@@ -24,7 +24,7 @@ export const schema = `
   PRAGMA application_id = ${applicationId};
   PRAGMA user_version = ${schemaVersion};`
 
-/** From version 1 to 2. `row_sum` is a function of this program. */
+/** Upgrades version 1 to 2. The caller registers `row_sum` as an SQL function. */
 export const sumsUpgrade = `
   DROP INDEX IF EXISTS superseding;
   ALTER TABLE log ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
@@ -51,7 +51,7 @@ export class Refusal extends Error {
 
 const codeOf = (error: unknown): number => (error as { errcode?: number }).errcode ?? 0
 export const isDiskFull = (error: unknown): boolean => (codeOf(error) & 0xff) === code.full
-/** A write that did not happen, unlike an fsync that failed. */
+/** Whether a write failed, so that it did not happen. After a failed fsync that is unknown. */
 export const isFailedWrite = (error: unknown): boolean => isDiskFull(error) || codeOf(error) === code.ioErrorWrite
 export const errorMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
@@ -77,7 +77,7 @@ export function openFailure(error: unknown, { file, folder }: DatabaseFile): Ope
     ],
     [code.notADatabase]: ['refused', 'Damaged', `${file} is not a database: move it away, and ${restoreAdvice}`],
     [code.corrupt]: damaged(),
-    // Expected names are missing, or a statement of the schema cannot be read.
+    // SQLite reports this if a table or column is missing, or if the stored schema cannot be parsed.
     [code.error]: damaged(),
     [code.full]: ['refused', 'Unavailable', `disk full: ${file} cannot be opened until there is space in ${folder}`],
     [code.readonly]: ['refused', 'Unavailable', `${file} cannot be written: check its owner and mode`],

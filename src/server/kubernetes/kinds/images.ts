@@ -1,5 +1,5 @@
 // Image and Iso, which belong to the cluster and are the same in every namespace. An Image is created by saving a VM,
-// copying, pulling or generating one: `sourceType` tells.
+// or by copying, pulling or generating an image; `spec.sourceType` says which.
 import * as t from 'typebox'
 import { invalid } from '../../../api/errors.ts'
 import {
@@ -79,7 +79,7 @@ type Plan = (object: ObjectInput) => PlannedCall
 const names = ({ metadata }: ObjectInput) =>
   defined({ name: metadata.name, description: metadata.annotations[descriptionAnnotation] })
 
-/** Makes a new image of another record, which `spec.source` names. */
+/** Plans the operation on the record that `spec.source` names. */
 const fromSource =
   (operation: Operation): Plan =>
   (object) => ({ ...callFor(operation, String(objectFields(object.spec).source ?? '')), body: names(object) })

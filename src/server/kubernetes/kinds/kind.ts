@@ -1,5 +1,5 @@
-// The table of kinds: what each row has. A row names the kind, says how a record becomes an object, and which operations of
-// the REST API carry out a change of the object. Nothing here reads or writes.
+// The rows of the table of kinds. A row names the kind, says how a record becomes an object, and names the operations
+// of the REST API that carry out a change of the object. This file does no I/O.
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type * as t from 'typebox'
@@ -36,7 +36,7 @@ export interface KubeObject extends ObjectFields {
   readonly metadata: ObjectMeta
 }
 
-/** What a kind takes from a record; `objectOf` adds the metadata that all kinds share. */
+/** What a kind's `show` makes of a record; `objectOf` adds the metadata that all kinds share. */
 export interface ObjectView {
   readonly name: string
   /** Set for kinds whose records belong to a namespace. */
@@ -59,10 +59,10 @@ export interface PrinterColumn {
   cell(object: KubeObject): unknown
 }
 
-/** A call of an operation that carries out what a client wrote. */
+/** A call of the REST API that carries out a client's write to an object. */
 export interface PlannedCall {
   readonly operation: Operation
-  /** Default: the namespace of the path. */
+  /** Default: the namespace in the path of the client's request. */
   readonly namespace?: string | undefined
   readonly params?: StringMap
   readonly query?: ObjectFields
@@ -101,7 +101,7 @@ interface KindRow {
   readonly description: string
   /** namespace: belongs to one. shared: appears in every namespace. cluster: has no namespace. */
   readonly scope: 'namespace' | 'shared' | 'cluster'
-  /** The list of the REST API. A list that is computed for each answer cannot be watched. */
+  /** The operation that lists the kind. A list that is computed for each response (`madeOf`) cannot be watched. */
   readonly list: ListedOperation | (Operation & { readonly madeOf: t.TSchema })
   /** `item` is from the REST list, `record` from the store. */
   show(item: never, record: never): ObjectView
@@ -118,19 +118,19 @@ interface KindRow {
   readonly update?: Change
   /** The operation that deletes the record named by the last parameter of its path. */
   readonly remove?: Operation
-  /** The namespace for operations on its record. Default: the namespace of the path. */
+  /** The namespace for operations on the object's record. Default: the namespace in the path of the request. */
   recordNamespace?(object: KubeObject): string
   /** Labels that `show` computes, so that clients cannot store others under these names. */
   readonly computedLabels?: readonly string[]
-  /** The same for annotations, in addition to those of svc3 and the creator. */
+  /** The same for annotations, in addition to the creator's name and all annotations that begin with `svc3/`. */
   readonly computedAnnotations?: readonly string[]
-  /** Names have two spellings, like those of namespaces. */
+  /** Names have aliases, as those of namespaces do: orka-dev is svc-dev. */
   readonly isAliased?: true
   /** Names are generated, so a table shows them last, and only in wide output. */
   readonly hasGeneratedNames?: true
   /** The subresource `log`. */
   log?(item: never): KindLog
-  /** Field in a refusal of the REST API → its path in the object. Default: below `spec`. */
+  /** Field that an error of the REST API names → its path in the object. Default: below `spec`. */
   readonly fieldPaths?: StringMap
 }
 
