@@ -40,7 +40,7 @@ const uploadOf: Readonly<Record<string, UploadOf>> = {
 
 export const mayBeForwarded = ({ id }: Operation): boolean => uploadOf[id] !== undefined
 
-/** Returns undefined if this server has the upload. */
+/** Returns the server to forward the request to. Undefined if this server handles it. */
 export function serverOfUpload(
   operation: Operation,
   request: FastifyRequest,

@@ -31,7 +31,7 @@ interface ServerCallsOptions {
   readonly certificates: Pick<Certificates, 'current'>
 }
 
-/** No server of this cluster was reached, so the request was not carried out. */
+/** The server was not reached, or did not respond in time. If `send` throws it, the request was not sent. */
 export class ServerUnreachable extends Error {
   override readonly name = 'ServerUnreachable'
 }
@@ -126,7 +126,7 @@ export class ServerCalls {
     internalUrl: string,
     request: { readonly method: string; readonly path: string; readonly headers: http.OutgoingHttpHeaders },
   ): Promise<http.ClientRequest> {
-    // Connected first, because the request can be sent elsewhere until it has been sent here.
+    // Connects first, so that a caller that gets ServerUnreachable knows that the request was not sent.
     const socket = await this.#connectTo(internalUrl)
     return http.request({ ...request, createConnection: () => socket, setHost: false })
   }

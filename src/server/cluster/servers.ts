@@ -91,13 +91,13 @@ export class Servers {
     return this.#isAlive(entry) ? entry.value : undefined
   }
 
-  /** Notified when servers become live or dead. */
+  /** Calls the listener when servers become live or dead. Returns a function that removes it. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /** Registers this server, and keeps renewing its record. `afterRenewal` runs with each renewal. */
+  /** Registers this server, and keeps renewing its record. `afterRenewal` runs after every renewal but the first. */
   async start(
     addresses: Pick<ServerRecord, 'internalUrl' | 'apiUrl'>,
     afterRenewal: () => Promise<void>,
@@ -154,8 +154,8 @@ export class Servers {
   }
 
   /**
-   * Records the address of this server for the time after its end, when it may have content that others lack. An earlier
-   * server at the same address has lost its folder.
+   * Records the address of this server for the time after its end, when it may have content that others lack. Deletes
+   * the record of an earlier server at the same address, whose data folder is lost.
    */
   async #recordAddress(): Promise<void> {
     const { servers, knownServers } = this.#options.collections

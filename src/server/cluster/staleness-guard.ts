@@ -30,7 +30,7 @@ const lookEveryMs = 500
 const askMs = 1_500
 /** Data is served for this long after it was last known to be complete. A deleted account works for as long. */
 const servedMs = 5_000
-/** A server that accepts a connection and then does not respond for this long counts as dead. A busy one needs far less. */
+/** A server that accepts a connection but does not respond for this long is unreachable. A busy one needs far less. */
 const silentMs = 10_000
 
 export class StalenessGuard {
@@ -106,7 +106,7 @@ export class StalenessGuard {
     }
   }
 
-  /** Why another server may have newer data, as one that cannot be asked may. Undefined if it has none. */
+  /** Returns why another server may have newer data, as an unreachable one may. Undefined if it has none. */
   async #reasonForDoubt(server: ServerRecord, signal: AbortSignal): Promise<string | undefined> {
     const { calls, exchange, horizon } = this.#options
     const limited = AbortSignal.any([signal, AbortSignal.timeout(silentMs)])
@@ -172,7 +172,7 @@ const answeredWhenStale = new Set(
     .map(({ id }) => id),
 )
 
-/** Runs before all other checks, because tokens are checked against the same data. Responses say how old the data is. */
+/** Refuses requests before all other checks, as tokens are checked against the same data. Responses show its age. */
 export function refuseWhenStale(
   app: FastifyInstance,
   staleness: Pick<StalenessGuard, 'isStale' | 'readAgeSeconds' | 'undecided'>,

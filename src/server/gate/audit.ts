@@ -79,7 +79,7 @@ function namespaceOf({ operation: { method, path }, params, answer }: Change): s
   return params.namespace ?? textIn(answer, 'namespace') ?? defaultNamespace
 }
 
-/** `StopVm` and `stopped VM {name}`. An operation with several commands has a reason for each. */
+/** Returns words such as `StopVm` and `stopped VM {name}`. An operation with several commands has a reason for each. */
 function wordsFor({ id, past = '' }: Operation, { body }: Change): { readonly reason: string; readonly past: string } {
   const command = typeof past === 'string' ? undefined : (textIn(body, 'command') ?? '')
   const reason = command === undefined ? id : id.replace(/^[a-z]+/, command)

@@ -135,7 +135,7 @@ export function guard(operation: Operation, services: GateServices): onRequestHo
     const refusal = judge(request, undefined)
     return operation.allow === 'anyone' ? refusal : session
   }
-  /** Another server may have created an unknown session a moment ago. */
+  /** Whether the request has an unknown session, which another server may have created a moment ago. */
   const mayCome = (request: FastifyRequest): boolean => {
     const id = operation.allow === 'anyone' ? undefined : sessionIdOf(request, services)
     return id !== undefined && services.browserSessions.find(id) === undefined

@@ -11,6 +11,6 @@ export const existingIn =
     return entry
   }
 
-/** Refuses a change without fields. `hint` names the fields. */
+/** Returns the refusal of a change without fields. `hint` names the fields. */
 export const nothingToChange = (kind: string, name: string, hint: string): ApiError =>
   new ApiError('BadRequest', 'Specify at least one field to change', { kind, name, hint })

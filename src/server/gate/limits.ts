@@ -14,7 +14,7 @@ interface Bucket {
 const burstSeconds = 10
 /** With more callers at once, the least recent one is evicted. */
 const maxBuckets = 20_000
-/** How nodes authenticate. After a power cut a whole fleet may do so at once, from one address. */
+/** The operations by which nodes get tokens. After a power cut, all nodes may call them at once from one address. */
 const arrivals = new Set(['joinCluster', 'issueAgentToken', 'replaceNodeKey'])
 
 /** Each server counts in memory by its own monotonic clock, because this runs for every request. */

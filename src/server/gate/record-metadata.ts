@@ -35,11 +35,11 @@ export const metadataRules: Readonly<Record<KindWithMetadata, MetadataRule>> = {
   rolebindings: { isForAdmins: true, isAliased: true },
 }
 
-/** Where the collection of a kind keeps records of a namespace: those of the cluster have no scope. */
+/** The scope of a namespace's records in the collection of a kind. Records of the cluster have no scope. */
 export const scopeOf = (kind: KindWithMetadata, namespace: string): string =>
   nounOfWire(kind)?.scope === 'namespace' ? namespace : ''
 
-/** The records of a kind, by the fields that all kinds with metadata share. */
+/** The collection of a kind, typed by the fields that all kinds with metadata share. */
 export const metadataCollection = (collections: Collections, kind: KindWithMetadata): Collection<RecordWithMetadata> =>
   collections[nounOfWire(kind)?.records as keyof Collections] as unknown as Collection<RecordWithMetadata>
 

@@ -15,11 +15,11 @@ export interface SpellingServices {
 /** Takes an answer as JSON text, or whole lines of a stream. */
 export type Spell = (json: string) => string
 
-/** The spelling of its creation, as long as the settings still have that alias. */
+/** The spelling with which a namespace was created, as long as the settings have that alias; else its name. */
 export const createdAs = ({ name, spelling }: NamespaceRecord, { settings }: Pick<SpellingServices, 'settings'>) =>
   spelling !== undefined && realNamespace(spelling, settings.compat.namespaceAliases) === name ? spelling : name
 
-/** For streams, during which namespaces may be created. `used`: the spellings of the request. */
+/** Looks up spellings for each text, as namespaces may be created during a stream. `used`: those of the request. */
 export const spellingOf =
   (services: SpellingServices, used: readonly unknown[]): Spell =>
   (json) =>
@@ -92,7 +92,7 @@ function spellFields(value: unknown, respell: Respell): unknown {
   return Object.fromEntries(fields)
 }
 
-/** The VM of an event, and the generated description of an image. */
+/** Whether a field is the VM of an event or the generated description of an image, which name a namespace. */
 const isPlace = (name: string, value: unknown): boolean =>
   (name === 'vm' && /\//.test(String(value))) || (name === 'description' && savedForm.test(String(value)))
 const savedForm = /^Saved from VM [a-z0-9-]+ in namespace \S+\.$/
@@ -116,15 +116,15 @@ function createdSpellings(services: SpellingServices): ReadonlyMap<string, strin
 }
 
 /**
- * A namespace in a text: not a part of another word, after a slash only in a path of the API, and not the name of
- * another record, unless that says where it is: `VM svc-ios/demo`.
+ * Matches a namespace in a text: a whole word, after a slash only in `namespaces/`, and after the kind of another
+ * record only if a slash follows, as in `VM svc-ios/demo`.
  */
 const nameInText =
   /(?<![\w.:-]|(?<!\bnamespaces)\/)(?:(?<!\b(?:VM|[Ii]mage|ISO|[Nn]ode|account|configuration|job) )|(?=[\w.-]+\/))\w[\w-]*(?:\.\w[\w-]*)*/g
 
 const always = ['namespace', 'sourceNamespace']
 
-/** A field selector with the names of namespaces in place of spellings, as items have them. */
+/** Returns a field selector in which namespaces are spelled as the items of the list spell them. */
 export function realSelector(services: SpellingServices, id: string, selector: string): string {
   const isAboutNamespaces =
     id === 'listEvents' && /(?:^|,)\s*involved\.kind\s*==?\s*namespaces\s*(?:,|$)/.test(selector)

@@ -15,7 +15,7 @@ export function closeConnections(app: FastifyInstance, stopping: AbortSignal): v
   })
 }
 
-/** For streams and connections, which would not end by themselves. */
+/** Refuses new streams and connections while the service stops, because they would not end by themselves. */
 export function refuseWhenStopping(stopping: AbortSignal): void {
   if (!stopping.aborted) return
   throw new ApiError('ServiceUnavailable', 'This server is shutting down', {

@@ -19,7 +19,7 @@ import { type Change, ignoreLost } from '../../store/store.ts'
 const sampleMs = 15_000
 const minuteSeconds = 60
 const daySeconds = 86_400
-/** Blocks older than a day are thinned to one value each. */
+/** Blocks are deleted after this time. Those older than a day are thinned to one value each. */
 const keptSeconds = 7 * daySeconds
 export const minutesKept = keptSeconds / minuteSeconds
 const minutesByMinute = daySeconds / minuteSeconds
@@ -56,7 +56,6 @@ type CountedPoint = { -readonly [Name in keyof HistoryPoint]: HistoryPoint[Name]
 >
 type Series = Charts['series'][number]
 
-/** The series of the charts. */
 const charted: readonly (Pick<Series, 'name' | 'unit'> & {
   value(point: HistoryPoint, stepSeconds: number): number | null
 })[] = [

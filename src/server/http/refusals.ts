@@ -99,7 +99,6 @@ export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError
   })
 }
 
-/** Sets the headers of a refusal. */
 export function refusalHeaders(refusal: ApiError, reply: FastifyReply): FastifyReply {
   const { retryAfterSeconds } = refusal.options
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))

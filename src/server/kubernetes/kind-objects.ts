@@ -62,7 +62,7 @@ export class KindObjects implements Pick<ListRenderer, 'test' | 'shows' | 'item'
     return objectOf(kind, view, { namespace: this.namespace, rev: entry.rev, meta })
   }
 
-  /** The object of a watch event. Only the first table of a watch has column definitions. */
+  /** An object as JSON, for lists and watch events. Only the first table of a watch has column definitions. */
   item(_listing: Listing<unknown>, entry: Entry<never>): string {
     const { form, kind } = this.#renderer
     const isShareable = form.as === 'object' && kind.scope !== 'shared' && !this.listing.isDerived

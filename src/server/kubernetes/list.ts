@@ -42,7 +42,6 @@ export function pageText(objects: KindObjects, renderer: Renderer, query: KubeQu
   return listText(renderer, metadata, page.map(itemOf))
 }
 
-/** A list of all these objects. */
 export const wholeText = (objects: readonly KubeObject[], renderer: Renderer, rev: Rev): string =>
   listText(
     renderer,

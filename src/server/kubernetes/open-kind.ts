@@ -19,7 +19,7 @@ interface OpenServices {
 
 interface KindRequest {
   readonly kind: Kind
-  /** The real name. Undefined: all namespaces. */
+  /** With aliases resolved. Undefined: all namespaces. */
   readonly namespace: string | undefined
   readonly principal: Principal | undefined
 }

@@ -23,7 +23,7 @@ import { wrongKind } from './status.ts'
 
 interface ReadOptions {
   readonly kind: Kind
-  /** The real name. Undefined for kinds without a namespace. */
+  /** With aliases resolved. Undefined for kinds without a namespace. */
   readonly namespace: string | undefined
   readonly aliases: Settings['compat']['namespaceAliases']
   readonly fieldValidation: KubeQuery['fieldValidation']

@@ -47,7 +47,7 @@ export function rowOf(object: KubeObject, { kind, include, form, now }: Renderer
   }
 }
 
-/** Missing values are those that Kubernetes uses. */
+/** Shows missing values as Kubernetes does. */
 function cellOf(type: PrinterColumn['type'], value: unknown, now: Date): unknown {
   if (type === 'date') return typeof value === 'string' ? ageText(now.getTime() - Date.parse(value)) : '<unknown>'
   return value === undefined || value === null ? (type === 'string' ? '' : null) : value

@@ -36,7 +36,7 @@ export function statusObject(refusal: ApiError, about: About, requestId: string)
   }
 }
 
-/** Clients match these messages when the refusal is about the object itself. */
+/** Gives a refusal the reason and message that Kubernetes would give it, which clients match. */
 function asKubernetes(refusal: ApiError, { kind, name = '', isWrite }: About): ApiError {
   if (!kind) return refusal
   const { reason, options } = refusal
@@ -58,7 +58,7 @@ const withoutHint = ({ hint: _, ...options }: ApiError['options']) => options
 export const objectNotFound = (kind: Kind, name: string): ApiError =>
   new ApiError('NotFound', `${resourceName(kind)} "${name.slice(0, 253)}" not found`, { kind: kind.plural, name })
 
-/** Translates `node` of a REST body to `spec.nodeName` of an object. */
+/** Translates a field of a REST body to its path in the object, such as `node` to `spec.nodeName`. */
 function withPath(cause: Cause, kind: Kind | undefined): Cause {
   const { field } = cause
   if (!kind || field.startsWith('.') || /^(?:metadata|spec|status|apiVersion|kind)\b/.test(field)) return cause

@@ -93,7 +93,7 @@ interface Rehearsal {
   readonly isWhole: boolean
 }
 
-/** The changed object, at its present version. */
+/** Returns the object as the change would leave it, with its present version. */
 function rehearsed(kind: Kind, before: KubeObject, after: ObjectInput, { made, isWhole }: Rehearsal): KubeObject {
   const base = made ?? before
   const { resourceVersion, creationTimestamp } = before.metadata

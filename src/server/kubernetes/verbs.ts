@@ -53,7 +53,7 @@ export interface KubernetesServices extends Omit<StreamServices, 'metrics'>, Obs
 
 interface Target {
   readonly kind: Kind
-  /** The real name. Undefined: all namespaces, or a kind that has none. */
+  /** With aliases resolved. Undefined: all namespaces, or a kind without namespaces. */
   readonly namespace: string | undefined
   readonly name: string | undefined
   readonly sub: string | undefined

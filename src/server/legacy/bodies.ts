@@ -53,7 +53,7 @@ function jsonFields(text: string): BodyFields {
   return fields
 }
 
-/** `reserved_ports[]=8000:80&…` */
+/** Reads a form such as `reserved_ports[]=8000:80&…`. */
 function formFields(text: string): BodyFields {
   // Counted before parsing, because parsing half a million fields takes seconds.
   let count = 1

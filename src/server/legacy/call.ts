@@ -31,5 +31,5 @@ export type LegacyHandler = (
   context: LegacyContext,
 ) => LegacyAnswer | FastifyReply | Promise<LegacyAnswer | FastifyReply>
 
-/** By method and path of the row. */
+/** Handlers by method and path of the call, such as `GET /health-check`. */
 export type LegacyHandlers = Readonly<Record<string, LegacyHandler>>

@@ -43,7 +43,7 @@ export interface LegacyServices extends CallServices {
 interface Gateway {
   readonly services: LegacyServices
   readonly isEnabled: boolean
-  /** The real name. */
+  /** The namespace of all calls, with aliases resolved. */
   readonly namespace: string
   readonly handlers: LegacyHandlers
   readonly performers: ReturnType<typeof createPerformers>
@@ -189,7 +189,7 @@ function serveRemoved(scope: FastifyInstance, gateway: Gateway): void {
       })
 }
 
-/** Other paths and methods below the first segments of 2.4.x. */
+/** Refuses other paths and methods below the first segments of 2.4.x. */
 function serveUnknown(scope: FastifyInstance, gateway: Gateway): void {
   const roots = new Set(legacyCalls.map(({ call }) => `/${call.path.split('/')[1]}`))
   const taken = new Set(legacyCalls.map(({ call }) => `${call.method} ${routeOf(call.path)}`))

@@ -26,7 +26,7 @@ const noneDeployed = (): ApiError =>
     hint: 'Call GET /resources/vm/list to see all VMs',
   })
 
-/** Throws if several VMs have the name. */
+/** Throws if no VM or several VMs have the name. */
 export function oneVmCalled(context: LegacyContext, name: string): Vm {
   const [vm, ...others] = vmsCalled(context, name)
   if (!vm) throw noneDeployed()

@@ -9,7 +9,7 @@ interface ComputedList {
 }
 type Paged = (list: unknown, query: unknown) => unknown
 
-/** Returns undefined for operations that are not such a list. */
+/** Returns undefined for operations that do not answer with a computed list. */
 export function computedList(
   operation: Operation,
   real: (selector: string) => string,
@@ -30,7 +30,7 @@ export function computedList(
   }
 }
 
-/** A client would take the list for a stream that has ended. */
+/** Refuses a watch, because its client would take the list for a stream that has ended. */
 function refuseWatch({ watch }: { readonly watch?: unknown }): void {
   if (watch === undefined || watch === 'false') return
   const message = 'watch: this list cannot be watched'

@@ -13,13 +13,13 @@ export interface Listing<I> {
   readonly isCutByPath?: boolean
   /** Limits the list to keys between these two, exclusively. Other records are not read. */
   readonly between?: { readonly after?: string | undefined; readonly before?: string | undefined }
-  /** The version of what else `visible` depends on. When it changes, a watch ends and the caller lists again. */
+  /** The version of what `visible` depends on besides the items. When it changes, watches end; callers list again. */
   readonly visibleRev?: () => string
   /** Items show more than their records, so they are rendered for every answer. */
   readonly isDerived?: boolean
   /** Reports items that change without their records, for watches. */
   readonly extraChanges?: ExtraChanges
-  /** The keys of items that changed so after a revision. Without this, a resumed watch sends all items again. */
+  /** The keys that `extraChanges` reported after a revision. Without this, a resumed watch sends all items again. */
   readonly extraAfter?: (rev: Rev, signal: AbortSignal) => Promise<readonly string[]>
 }
 

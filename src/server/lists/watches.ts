@@ -61,7 +61,7 @@ export async function openWatch(
   return spelledBy(request.spell, lines({ ...request, test }, present, steps, changes))
 }
 
-/** Items that changed since the revision although their records did not. */
+/** Returns the keys of items that may have changed after the revision although their records did not. */
 async function missedAfter(listing: Listing<unknown>, after: Rev, signal: AbortSignal): Promise<readonly string[]> {
   if (listing.extraAfter) return listing.extraAfter(after, signal).catch(asExpired)
   return listing.collection.view.range(encodeURIComponent(listing.scope)).map(({ key }) => key)
@@ -127,7 +127,7 @@ const bookmark = (rev: Rev): string => line('BOOKMARK', JSON.stringify({ resourc
 
 const line = (type: string, object: string): string => `{"type":"${type}","object":${object}}\n`
 
-/** A later version than ours belongs to other data, as before a backup was restored: the client has to list again. */
+/** Throws Expired for a version that the data never had, such as one from before a backup was restored. */
 async function checkedRevision(text: string, known: Rev, horizon: Horizon | undefined): Promise<Rev> {
   if (!/^\d{1,20}$/.test(text)) {
     throw badRequest([invalidField('resourceVersion', 'resourceVersion is not a version of this service')])

@@ -4,7 +4,7 @@ import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import { ignoreLost } from '../../store/store.ts'
 
-/** Only the orders of the images that booted last are stored. */
+/** Only the orders that changed last are stored. */
 const maxOrders = 500
 
 export async function recordBootOrder(

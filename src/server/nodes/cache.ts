@@ -69,7 +69,7 @@ const withOtherContent = (changes: readonly Change<ImageRecord>[]): ImageRecord[
 const isSame = (one: NodeCacheRecord = noCache, other: NodeCacheRecord = noCache): boolean =>
   JSON.stringify(one) === JSON.stringify(other)
 
-/** Removes drops that the node has carried out, and pins of images that were deleted. */
+/** Removes drops that the node has carried out or that its VMs need, and pins of images that were deleted. */
 export function settledCache(
   collections: Records,
   record: NodeRecord,

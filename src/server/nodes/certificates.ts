@@ -49,7 +49,7 @@ export async function makeNodeAuthority(validity: Validity, key = newKey()): Pro
   return { certificate: made.toString('pem'), key }
 }
 
-/** PEM. Nodes use it as TLS servers and as TLS clients. */
+/** Returns a certificate as PEM, which the node uses as TLS server and as TLS client. */
 export async function signNode(authority: Pair, node: CertifiedNode, validity: Validity): Promise<string> {
   const made = await X509CertificateGenerator.create({
     ...validity,

@@ -23,7 +23,7 @@ interface Holder {
   isUnreliable: boolean
 }
 
-/** After this many, the next holder is used. In such a tree, a chunk reaches a thousand nodes in six steps. */
+/** A holder serves this many nodes, then the next does. In such a tree, a chunk reaches 1,000 nodes in six steps. */
 const maxSent = 3
 const maxHolders = 64
 /** When no node asked for a chunk of an image for this long, all have finished. */

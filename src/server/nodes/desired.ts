@@ -131,7 +131,7 @@ function desiredSlot(node: NodeRecord, uid: string, each: SlotAllocation, revisi
   }
 }
 
-/** Whether a capture was cancelled. Agents are told at once, although the generation stays the same. */
+/** Whether a capture ended or was cancelled. Agents are told at once, although the generation stays the same. */
 const hasDropped = (before: VmRecord, after: VmRecord): boolean =>
   (before.captures?.length ?? 0) > (after.captures?.length ?? 0)
 

@@ -21,9 +21,9 @@ interface Outlet {
 interface OpenStream {
   /** Sends a line of the connection itself. Ends the stream if the agent reads too slowly. */
   send(line: string): void
-  /** The outlet has room again. */
+  /** Starts writing to the outlet, or continues when it has room again. */
   resume(): void
-  /** The connection has closed. */
+  /** Ends the stream, for example when its connection has closed. */
   end(): void
 }
 
@@ -84,7 +84,7 @@ export class Fleet {
     this.#wake(session)
   }
 
-  /** Sends a message. Returns false if the node has no stream here. */
+  /** Sends a message. Returns false if the node has no stream here, or too many unsent lines. */
   tell(node: string, message: AgentMessage): boolean {
     const session = this.#sessions.get(node)
     if (!session || session.lines.length >= maxLines) return false

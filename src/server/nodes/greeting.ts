@@ -18,11 +18,11 @@ export interface GreetingServices extends DesiredServices {
 }
 
 const kind = 'nodes'
-/** Roughly the time that a server needs for a returning node. The maximum is shorter than nodes are waited for. */
+/** Roughly the time that a server needs to admit a node. mark-nodes.ts gives a large fleet longer than the maximum. */
 const spreadMsPerNode = 4
 const maxSpreadMs = 40_000
 
-/** Returns what makes the HELLO, of the state at that moment. `signal` aborts when the agent gives up. */
+/** Returns a function that makes the HELLO from the state at its call. `signal` aborts when the agent gives up. */
 export async function prepareHello(
   services: GreetingServices,
   name: string,

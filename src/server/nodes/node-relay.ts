@@ -16,7 +16,7 @@ export interface NodeRelay {
   tell(node: string, message: AgentMessage): Promise<boolean>
   /** Notes that the node sent something to this server. The server with its stream is notified, in batches. */
   seen(node: string): void
-  /** Sends credentials for growing a file system to the server with the node's stream. Returns whether that is another. */
+  /** Sends credentials for growing a file system to another server. Returns false if none has the node's stream. */
   grow(node: string, uid: string, growth: GrowthEntry): Promise<boolean>
   stop(): Promise<void>
 }
@@ -54,7 +54,7 @@ export function createNodeRelay(options: NodeRelayOptions): NodeRelay {
     }
   }
 
-  /** Waits until the node is connected to another server than before. */
+  /** Waits until the node is connected to another server than before, for `returnMs` at most. */
   const moved = (node: string): Promise<void> => {
     const holder = (): string => (fleet.isOpen(node) ? id : (presence.holderOf(node)?.run ?? ''))
     const before = holder()

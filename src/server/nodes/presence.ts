@@ -16,7 +16,7 @@ export interface PresenceTracker {
   isOpen(node: string): boolean
   /** The other server that the node is connected to. Undefined if it is connected to this one, or to none. */
   holderOf(node: string): ServerRecord | undefined
-  /** Notified when a stream opens or ends on any server. Without a node, any node may be concerned. */
+  /** Calls the listener when a stream opens or ends on any server. Without a node, any node may be concerned. */
   subscribe(listener: PresenceListener): () => void
   /** Claims the node for this server, before its stream opens. */
   claim(node: string): Promise<Claim>
@@ -49,7 +49,7 @@ interface SharedPresenceOptions {
 }
 
 const timeoutMs = 10_000
-/** A stream that has not opened by then never will. */
+/** A claim whose stream has not opened within this time is dropped. */
 const claimMs = 30_000
 const parallelRemovals = 64
 /** Limits a round, because the lease is not renewed during it. Most nodes of a killed server rewrite their records. */

@@ -79,7 +79,7 @@ export function serveTerminal(socket: Duplex, options: TerminalOptions): void {
   })
 }
 
-/** Connects the two in both directions, at the pace of the slower one. */
+/** Copies the output of the shell to the socket, no faster than the socket takes it. */
 function carry(socket: Duplex, shell: ClientChannel, finish: (message: string) => void): void {
   const output = (bytes: Buffer): void => {
     if (!socket.writable || socket.write(bytes)) return

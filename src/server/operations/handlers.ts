@@ -35,9 +35,9 @@ export interface Call<O extends Operation> {
    */
   readonly expedite?: AbortSignal | undefined
   /**
-   * Writes the event of a change before its answer, which may wait for more, so that later events come after it.
-   * Otherwise the event is written when the handler returns. Set for operations that change something. Callers may pass
-   * one of theirs, which is called after the event.
+   * Writes the event of a change. Handlers that wait after the change call it first, so later events come after it.
+   * Otherwise the event is written when the handler returns. Set for operations that change something. A function that
+   * the caller of the operation sets here is called after the event.
    */
   readonly accepted?: ((answer: unknown) => Promise<void>) | undefined
   /** Authenticates the caller again. Set for WebSockets. */

@@ -72,7 +72,7 @@ export class Operations {
     }
   }
 
-  /** For lists, streams, downloads and connections, which change nothing. */
+  /** Calls the handler of a list, stream, download or connection, which changes nothing. */
   open(operation: Operation, call: Call<Operation>): unknown {
     return this.#of(operation).handler(call)
   }
@@ -142,14 +142,14 @@ function prepared(operation: Operation, table: Handlers, services: InvokeService
   }
 }
 
-/** Throws the framework's kind of error. */
+/** Throws an error in the form of Fastify's validation errors. */
 function check(validate: Validator, value: unknown, validationContext: string): void {
   if (validate(value)) return
   const { errors: validation } = validate
   throw Object.assign(new Error(`the ${validationContext} is not valid`), { validation, validationContext })
 }
 
-/** Removes fields that are null. */
+/** Removes null fields from the body itself. */
 function withoutUnset(body: unknown): unknown {
   if (typeof body === 'object' && body !== null && !Array.isArray(body))
     for (const [name, value] of Object.entries(body))

@@ -19,7 +19,7 @@ type Values = ReadonlyMap<string, unknown>
 export type Paths = ReadonlySet<string>
 
 const maxFields = 5_000
-/** Limits the sum of all paths that a client sends. */
+/** Limits the total length of the paths that a client sends. */
 const maxPathChars = 1_048_576
 
 const tooMany = (): ApiError => new ApiError('Invalid', `The object has more than ${maxFields} fields`)
@@ -39,7 +39,7 @@ const hasFields = ({ properties, patternProperties, additionalProperties }: Fiel
 const isObject = (value: unknown): value is ObjectFields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Makes the step of an item. Undefined if the list is one value. */
+/** Returns a function that makes the step of an item. Undefined if the list is one value. */
 export function keyOfItem(shape: FieldShape): ((item: unknown) => string) | undefined {
   const type = shape['x-kubernetes-list-type']
   const keys = shape['x-kubernetes-list-map-keys'] ?? []

@@ -23,7 +23,6 @@ export const kinds: readonly Kind[] = [
   roleBindingKind,
 ]
 
-/** Kind by group, version and plural. */
 const byPath = new Map(kinds.map((kind) => [`${kind.group}/${kind.version}/${kind.plural}`, kind]))
 
 export const kindAt = (group: string, version: string, plural: string): Kind | undefined =>

@@ -75,7 +75,7 @@ export interface ObjectInput extends ObjectFields {
 }
 
 interface Creation {
-  /** The operations that `plan` may choose; `kubectl auth can-i create` asks for the permission of the first. */
+  /** The operations that `plan` may choose; `kubectl auth can-i create` requires the permission of all. */
   readonly operations: readonly Operation[]
   plan(object: ObjectInput): PlannedCall
 }
@@ -122,7 +122,7 @@ interface KindRow {
   recordNamespace?(object: KubeObject): string
   /** Labels that `show` computes, so that clients cannot store others under these names. */
   readonly computedLabels?: readonly string[]
-  /** The same for annotations, in addition to the creator's name and all annotations that begin with `svc3/`. */
+  /** Annotations that `show` computes, besides the creator's name and all that begin with `svc3/`. */
   readonly computedAnnotations?: readonly string[]
   /** Names have aliases, as those of namespaces do: orka-dev is svc-dev. */
   readonly isAliased?: true

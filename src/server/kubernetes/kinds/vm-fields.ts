@@ -42,7 +42,7 @@ export function shapeSpec(shape: VmShape): ObjectFields {
   return defined(Object.fromEntries(Object.keys(shapeSchema).map((name) => [name, fields[name]])))
 }
 
-/** The fields of a REST body for a spec. Clients of the original send texts that are not set as empty texts. */
+/** The fields of a REST body for a spec. Clients of Orka send empty text for fields that are not set. */
 export function shapeInput(spec: ObjectFields): ObjectFields {
   const entries = Object.keys(shapeSchema).map((name) => [name, spec[name] === '' ? undefined : spec[name]])
   const { nodeName, scheduler, ...fields } = Object.fromEntries(entries)

@@ -1,5 +1,5 @@
-// VirtualMachineInstance: a VM. Creating one deploys it and does not wait. What the original's kind has no field for is in
-// conditions and annotations.
+// VirtualMachineInstance: a VM. Creating one deploys it and does not wait. Conditions and annotations show what Orka's
+// kind has no field for.
 import * as t from 'typebox'
 import { setMetadata } from '../../../api/service/metadata.ts'
 import { deleteVm, deployVm, listVms, type Vm } from '../../../api/vms/vms.ts'
