@@ -74,6 +74,15 @@ describe('the log of a push job', () => {
     assert.equal((await kube.call('GET', `${pods}/push-1/log?follow=true`)).text.split('\n').length, 4)
   })
 
+  it('the log of a job is followed although the store no longer has the change that wrote it', async () => {
+    const { pushJobs } = service.services.collections
+    await pushJobs.create('svc-default', 'other', { ...job, name: 'other' })
+    await service.services.store.compact(pushJobs.view.rev)
+    const following = await follow()
+    await change({ status: 'Succeeded', digest: 'sha256:1', finishedAt: '2026-11-17T09:01:00Z' })
+    assert.match((await following.answer).text, /Digest sha256:1\n$/)
+  })
+
   it('deleting the job ends its log', async () => {
     const following = await follow()
     const { pushJobs } = service.services.collections

@@ -1,5 +1,5 @@
 // The log of an object: the lines known now, or with `follow` each new line until the work is complete.
-import type { Change, Entry } from '../../store/store.ts'
+import type { Change, Entry, Rev } from '../../store/store.ts'
 import type { KindObjects } from './kind-objects.ts'
 import type { Kind, KindLog } from './kinds/kind.ts'
 
@@ -22,16 +22,24 @@ export const logText = (request: LogRequest): string =>
   text(tailOf(logOf(request, request.objects.entry(request.name)).lines, request))
 
 /** Throws before the first line if the object does not exist. */
-export const followLog = (request: LogRequest, signal: AbortSignal): AsyncIterable<string> =>
-  linesFrom(request, request.objects.entry(request.name), signal)
+export function followLog(request: LogRequest, signal: AbortSignal): AsyncIterable<string> {
+  const first = request.objects.entry(request.name)
+  // Not from the revision of the object, because the store may not keep changes that long.
+  return linesFrom(request, first, request.objects.listing.collection.view.rev, signal)
+}
 
-async function* linesFrom(request: LogRequest, first: Entry<never>, signal: AbortSignal): AsyncGenerator<string> {
+async function* linesFrom(
+  request: LogRequest,
+  first: Entry<never>,
+  after: Rev,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
   const { collection, scope } = request.objects.listing
   const start = logOf(request, first)
   const sent = new Set(start.lines)
   yield text(tailOf(start.lines, request))
   if (start.isComplete) return
-  for await (const batch of collection.watch(scope, first.rev, signal)) {
+  for await (const batch of collection.watch(scope, after, signal)) {
     if ('type' in batch) continue
     for (const change of batch as readonly Change[]) {
       if ((change.type === 'put' ? change.entry : change).key !== first.key) continue
