@@ -10,7 +10,7 @@ export const draftKey = (about: string, initial: object): string =>
 export function readDraft(key: string): Draft {
   try {
     const value: unknown = JSON.parse(sessionStorage.getItem(key) ?? '{}')
-    // Written by this page, so its shape is trusted.
+    // The page wrote this value, so its shape is trusted.
     return typeof value === 'object' && value !== null ? (value as Draft) : {}
   } catch {
     return {}

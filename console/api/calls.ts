@@ -15,7 +15,7 @@ interface Action {
   readonly error: unknown
 }
 
-/** A 401 opens the login dialog over the page. */
+/** Checks the session after a 401. If it has ended, the login dialog opens over the page. */
 export function handleUnauthorized(error: unknown): void {
   if (error instanceof ApiError && error.code === 401) void checkSession()
 }
@@ -44,9 +44,9 @@ export function useAction<O extends Operation>(operation: O, onDone: (answer: Re
 
 interface Answer<T> {
   readonly data: T | undefined
-  /** The last attempt failed, so the data may be stale. */
+  /** The error of the last attempt, if it failed. The data may then be stale. */
   readonly error: unknown
-  /** Neither data nor an error has arrived yet. */
+  /** Whether neither data nor an error has arrived yet. */
   readonly isPending: boolean
 }
 
@@ -62,7 +62,7 @@ export const refreshAnswers = stale.notify
 
 const pending = { data: undefined, error: undefined, isPending: true } as const
 
-/** The answer of a read that has no watch. */
+/** Returns the answer of a read that has no watch. */
 export const useAnswer = <O extends Operation>(operation: O, input: RawInput, options: AnswerOptions = {}) =>
   usePolled(
     JSON.stringify([operation.id, input.params, input.query, input.body]),
@@ -71,8 +71,8 @@ export const useAnswer = <O extends Operation>(operation: O, input: RawInput, op
   )
 
 /**
- * What `ask` returns: fetched at first and whenever `key` changes, the tab becomes visible, the connection is back, and
- * every `everyMs`.
+ * Returns the answer of `ask`, which is called at first, every `everyMs`, and whenever `key` changes, the tab becomes
+ * visible, or the connection is back.
  */
 export function usePolled<T>(
   key: string,

@@ -4,9 +4,9 @@ import { createListeners } from './listeners.ts'
 
 export interface Snapshot<T> {
   readonly items: readonly T[]
-  /** The initial list is complete. */
+  /** Whether the initial list is complete. */
   readonly isLoaded: boolean
-  /** The last attempt failed, so the items may be stale. */
+  /** The error of the last attempt, if it failed. The items may then be stale. */
   readonly error: unknown
 }
 

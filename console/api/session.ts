@@ -151,7 +151,7 @@ async function takeTicket(): Promise<void> {
   }
 }
 
-/** The user logged out in another tab. */
+/** Discards the data of a user who logged out in another tab. */
 function leave(): void {
   dropAllDrafts()
   location.reload()

@@ -11,7 +11,7 @@ interface UploadSteps<T> {
   readonly send: (from: number, to: number, signal: AbortSignal) => Promise<number>
   readonly finish: (signal: AbortSignal) => Promise<T>
   readonly isRetriable: (error: unknown) => boolean
-  /** Tests only. */
+  /** Replaced in tests. */
   readonly wait?: (milliseconds: number, signal: AbortSignal) => Promise<void>
   readonly nowMs: () => number
 }

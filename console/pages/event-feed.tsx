@@ -22,7 +22,7 @@ const shownEvents = 20
 export const newestFirst = (events: readonly Event[]): readonly Event[] =>
   events.toSorted((a, b) => later(a.at, b.at) || later(a.name, b.name))
 
-/** Plain comparison, because Intl.Collator is slow for thousands of events. */
+/** Compares code units, because Intl.Collator is slow for thousands of events. */
 const later = (a: string, b: string): number => (a < b ? 1 : a > b ? -1 : 0)
 
 export function EventsCard({ namespaces, kinds, name, uid, since = '', endedBy, title = 'Events' }: Props) {

@@ -22,11 +22,11 @@ export interface FinderEntry<I extends Item = Item> {
 }
 
 const maxFound = 12
-/** Ignored in phrases such as "deploy from sonoma". */
+/** Words that are ignored in phrases such as "deploy from sonoma". */
 const fillerWords = new Set(['a', 'from', 'in', 'of', 'on', 'the', 'to'])
 const collator = new Intl.Collator('en', { numeric: true })
 
-/** Lower ranks first; undefined without a match. Every typed word must occur in the name, detail or kind. */
+/** Returns a lower rank for a better match; undefined unless the name, detail or kind has every typed word. */
 function rankOf(
   { name, detail = '', kind, item }: FinderEntry,
   typed: string,

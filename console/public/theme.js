@@ -1,5 +1,5 @@
-// The theme that was chosen, before anything is drawn: a page in the other one first would flash. No module, since those wait.
-// `theme.ts` writes what is read here.
+// Sets the chosen theme, which `theme.ts` stores, before anything is drawn, so that the page does not flash. This is no
+// module, because modules run after the page was parsed.
 try {
   const theme = localStorage.getItem('svc3.theme')
   if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme

@@ -11,7 +11,7 @@ export interface Input {
   readonly body?: unknown
   /** The active filters of a list. */
   readonly shown?: Readonly<Record<string, string>> | undefined
-  /** The list shows all namespaces. */
+  /** Whether the list shows all namespaces. */
   readonly isEverywhere?: boolean | undefined
 }
 

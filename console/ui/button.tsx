@@ -5,7 +5,7 @@ interface Props extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, 'disabled'
   readonly kind?: 'primary' | 'danger' | 'quiet' | undefined
   readonly size?: 'small' | undefined
   readonly isBusy?: boolean
-  /** Disables the button. */
+  /** Why the button is disabled; undefined if it is not. */
   readonly reason?: string | undefined
 }
 

@@ -51,7 +51,7 @@ interface Around {
   readonly onKeep?: ((value: string | boolean) => void) | undefined
   readonly hint?: string | undefined
   readonly fault?: string | undefined
-  /** Names of the request field, to show its error here. */
+  /** `field` and `also` name fields of the request, whose errors are shown here. */
   readonly field?: string
   readonly also?: string
 }

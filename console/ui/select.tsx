@@ -105,7 +105,7 @@ export function Combobox({ id, label, value, onValue, suggestions, ...rest }: Co
   const typed = value.trim().toLowerCase()
   const matching = useMemo(() => {
     const found = suggestions.filter((each) => each.toLowerCase().includes(typed))
-    // The only suggestion equals the value.
+    // A suggestion that equals the value is not offered if it is the only one.
     return found.length === 1 && found[0] === value ? [] : found.slice(0, maxOffered)
   }, [suggestions, typed, value])
   const combobox = useCombobox<string>({

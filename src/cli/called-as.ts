@@ -7,7 +7,7 @@ import type { Host } from './host.ts'
 export const withProgramName = (text: string, name: string): string =>
   text.replaceAll(/(?<![\w/.-])svc3 (?=[a-z_-])/g, () => `${name} `)
 
-/** Commands as this caller types them, without a namespace that is the default anyway. */
+/** Returns the text with commands as this caller types them, without a namespace that is the default. */
 export const asTyped = (text: string, host: Host): string =>
   withProgramName(text.includes(' -n ') ? withoutDefaultNamespace(text, host) : text, host.typedAs)
 

@@ -27,7 +27,7 @@ export function messageWithOptions(error: ApiError, options: readonly string[]):
       ? `--${option}${message.slice(field.length)}`
       : message
   }
-  // A message that says more than its causes is better than they are.
+  // A message that says more than its causes stays as it was.
   const isListOfCauses = causes.length > 0 && error.message === causes.map(({ message }) => message).join('; ')
   return isListOfCauses ? causes.map(translated).join('; ') : error.message
 }

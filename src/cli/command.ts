@@ -19,7 +19,7 @@ export type Names =
 
 interface OptionText {
   readonly description: string
-  /** Only needed if `value` does not imply it (src/cli/line/complete.ts). */
+  /** Needed only if `value` does not imply these names (src/cli/line/complete.ts). */
   readonly names?: Names
   readonly short?: string
   /** No message repeats the value. */
@@ -40,7 +40,7 @@ interface StringOption extends ValueOption {
   readonly type: 'string' | 'duration'
   readonly default?: string
   readonly repeatable?: true
-  /** An unexpected argument was probably meant as the value of this option. */
+  /** Marks an option whose value an unexpected argument was probably meant to be. */
   readonly strays?: true
 }
 /**
@@ -116,7 +116,7 @@ export interface Command<A extends Arguments = Arguments, O extends Options = Op
 
 /** Derives the types of `values` from `arguments` and `options`. */
 export const defineCommand = <const A extends Arguments, const O extends Options>(value: Command<A, O>): Command =>
-  // Safe, because the parser makes the values from the same arguments and options.
+  // The cast is safe, because the parser makes the values from the same arguments and options.
   value as unknown as Command
 
 /** Options of every command. */

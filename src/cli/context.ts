@@ -42,7 +42,7 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
     note(`The token is sent unencrypted to ${apiUrl}; use https:// to protect it`)
   }
   let hasNamed = false
-  /** Printed on terminals only: scripts set the environment on purpose. */
+  /** Prints a note, on terminals only, because scripts set the environment on purpose. */
   const nameOverridden = ({ apiUrl, overridden }: ServerConnection): void => {
     if (hasNamed || overridden === undefined || !host.stderr.isTerminal) return
     hasNamed = true
@@ -90,7 +90,7 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
   }
 }
 
-/** For terminals only, because scripts rely on the bytes of a pipe even if FORCE_COLOR is set. */
+/** The caller checks for a terminal, because scripts rely on the bytes of a pipe even if FORCE_COLOR is set. */
 const hasColor = ({ NO_COLOR, FORCE_COLOR, TERM }: Host['env']): boolean =>
   !NO_COLOR && FORCE_COLOR !== '0' && (TERM !== 'dumb' || Boolean(FORCE_COLOR))
 

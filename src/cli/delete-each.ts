@@ -72,7 +72,7 @@ export async function deleteEach(context: Context, deletion: Deletion): Promise<
       if (bySeverity.indexOf(exitCode) > bySeverity.indexOf(worst)) worst = exitCode
     }
   } finally {
-    // Also after an error: a program must learn what was deleted.
+    // The list is printed even after an error, because a program must learn what was deleted.
     if (context.isData) await context.print(deleted, [], '')
   }
   // The caller reports a single failure in more detail.

@@ -1,4 +1,4 @@
-// Adds a hint to a refusal: the name that was probably nearName, or that client and server versions do not match. Has a
+// Adds a hint to a refusal: the name that was probably meant, or that client and server versions do not match. Has a
 // short timeout, after which the refusal is shown without a hint.
 import { ApiError } from '../api/errors.ts'
 import { allNouns, isListed } from '../api/nouns.ts'

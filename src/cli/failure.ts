@@ -99,7 +99,7 @@ const hints: Readonly<Partial<Record<Reason, string>>> = {
   ServiceUnavailable: 'Try again in a moment',
   Timeout: 'Try again; the service may be busy',
 }
-/** The service tells how to send a token over HTTP, which is another way than on the command line. */
+/** Replaces the service's hint about tokens, which is for HTTP requests and not for the command line. */
 const hintOf = (error: ApiError, connection: ServerConnection | undefined): string | undefined =>
   error.reason === 'Unauthorized' ? loginHint(connection) : (error.options.hint ?? hints[error.reason])
 

@@ -50,7 +50,7 @@ export async function runProcess(options: ProcessOptions): Promise<never> {
   const exitCode = await main(process.argv.slice(2), host, commands)
   await stdout.flush()
   const { failure } = stdout
-  // A reader that has gone away wants no more output; any other failure means that the answer is not complete.
+  // A reader may close the pipe early. Any other failure means that the output is not complete.
   const isIncomplete = failure !== undefined && failure.code !== 'EPIPE'
   if (isIncomplete) stderr.write(`${host.calledAs}: Cannot write to standard output (${failure.code})\n`)
   await stderr.flush()
@@ -82,7 +82,7 @@ const stdin: InputStream = {
     return process.stdin.isTTY === true
   },
   async *chunks(signal) {
-    // Kept open after the first line, because a second question may follow.
+    // Standard input is kept open after the first line, because a second question may follow.
     yield* addAbortSignal(signal, process.stdin).iterator({ destroyOnReturn: false })
   },
   setEcho(on) {

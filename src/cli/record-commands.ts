@@ -199,7 +199,7 @@ export function deleteCommand<const O extends Operation, const Own extends Optio
       const { client, namespace, sameTargetFlags } = session
       const { signal } = context
       const place = scope === 'cluster' ? 'from the cluster' : `in ${namespace}`
-      // Safe, because the parser makes the values of these options as well.
+      // The cast is safe, because the parser makes the values of these options as well.
       const ownOptions = options as unknown as Values<Arguments, Own>['options']
       return deleteEach(context, {
         names,

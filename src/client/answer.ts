@@ -5,7 +5,7 @@ import { parseRetryAfter } from '../platform/retry.ts'
 export const somethingElse = 'Check the address and any proxy: something other than svc3 answered'
 export const maxAnswerBytes = 64 * 1024 * 1024
 
-/** The value of a JSON text, or undefined when it is none. */
+/** Returns the value of a JSON text; undefined for any other text. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

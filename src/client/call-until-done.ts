@@ -7,7 +7,7 @@ import { ConnectionError } from './transport.ts'
 
 type KeyedInput<O extends Operation> = CallInput<O> & { readonly idempotencyKey: string }
 
-/** The client MUST be one that sends each request once (`attempts: 1`): the policy of retries is here. */
+/** The client MUST send each request once (`attempts: 1`), because this function retries. */
 export async function callUntilDone<O extends Operation & { readonly method: 'POST' }>(
   client: Client,
   operation: O,
@@ -33,5 +33,5 @@ export async function callUntilDone<O extends Operation & { readonly method: 'PO
 export const isTimeout = (error: unknown): error is ConnectionError =>
   error instanceof ConnectionError && error.fault === 'timeout'
 
-/** A refused connection is final at first; once the service has answered, it means a restart. */
+/** A refused connection is final at first. After another error, it means that the service restarts. */
 const isRefused = (error: unknown): boolean => error instanceof ConnectionError && error.fault === 'refused'

@@ -1,4 +1,4 @@
-// The client: calls operations of the API table, typed by them. Runs in Node and in browsers; a transport carries it.
+// The client: calls operations of the API table, typed by them. A transport sends requests, in Node or in browsers.
 import { ApiError, invalid, invalidField } from '../api/errors.ts'
 import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../api/operation.ts'
 import { revisionHeader } from '../api/revision.ts'
@@ -14,9 +14,9 @@ export interface ClientOptions {
   readonly token?: string | (() => string | Promise<string>) | undefined
   readonly userAgent?: string
   readonly retry?: Partial<RetryPolicy>
-  /** For one attempt, from sending to the last byte. */
+  /** The limit of one attempt, from sending to the last byte of the response (default: 30 s). */
   readonly timeoutMs?: number
-  /** Shared by clients of the same service. */
+  /** Clients of the same service share one, so that none gets older data than another has seen. */
   readonly revision?: Revision
   /** Replaced in tests. */
   readonly random?: () => number
@@ -50,18 +50,15 @@ export interface Client {
   readonly baseUrl: string
   /** Throws ApiError when the service refuses, ConnectionError when it does not answer. */
   call<O extends Operation>(operation: O, ...input: Input<O>): Promise<ResponseOf<O>>
-  /** Like `call`, with the status: some operations have two success codes. */
+  /** Like `call`, but also returns the status, because some operations have two success codes. */
   exchange<O extends Operation>(operation: O, ...input: Input<O>): Promise<Exchange<O>>
-  /** All items of a list, page after page. */
+  /** Returns all items of a list, which it reads page by page. */
   listAll<O extends ListOperation>(operation: O, ...input: Input<O>): Promise<ItemOf<O>[]>
-  /**
-   * Opens the response as a stream once the service has accepted. The request is sent once, without limits of time or
-   * size.
-   */
+  /** Returns the response as a stream. The request is sent once, without limits of time or size. */
   open(operation: Operation, input: RawInput): Promise<TransportResponse>
-  /** Sends a file as the body. Sent once; no limit of time. */
+  /** Sends a file as the body. The request is sent once, without a limit of time. */
   upload<O extends Operation>(operation: O, input: RawInput & { readonly upload: BodyStream }): Promise<ResponseOf<O>>
-  /** Reports a version that a stream has shown, so that later responses are not older. */
+  /** Remembers a version that a stream has shown, so that later responses are not older. */
   saw(version: string): void
 }
 
@@ -123,7 +120,7 @@ export function createClient(options: ClientOptions): Client {
     headers: Record<string, string>,
   ): Promise<{ status: number; value: unknown }> => {
     const timeoutMs = input.timeoutMs ?? options.timeoutMs ?? defaultTimeoutMs
-    // Not AbortSignal.timeout and .any, which add 2 ms to a command.
+    // AbortSignal.timeout and .any would add 2 ms to a command.
     const controller = new AbortController()
     const timer = setTimeout(() => controller.abort(timeoutAfter(timeoutMs, baseUrl)), timeoutMs)
     const follow = (): void => controller.abort(input.signal?.reason)
@@ -175,7 +172,7 @@ export function createClient(options: ClientOptions): Client {
     return decode(operation, await response.text(maxAnswerBytes), url)
   }
 
-  /** A server that does not share its store sends no revision. */
+  /** Does nothing before a server has sent a revision. One that does not share its store never sends any. */
   const saw = (version: string): void => {
     if (revision.latest() !== undefined) revision.saw(version)
   }

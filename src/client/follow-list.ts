@@ -11,7 +11,7 @@ export const identityOf = (item: unknown): string => {
   return `${namespace ?? ''}/${id ?? name ?? server ?? ''}`
 }
 
-/** Begins with the present items, as ADDED, then a BOOKMARK. Ends when the signal aborts. */
+/** Yields the present items, as ADDED, a BOOKMARK, and then changes, until the signal aborts. */
 export async function* followList<O extends ListOperation>(
   client: Client,
   operation: O,
@@ -19,7 +19,7 @@ export async function* followList<O extends ListOperation>(
   options: Omit<WatchOptions, 'resourceVersion'>,
 ): AsyncGenerator<WatchEvent<ItemOf<O>>> {
   const known = new Map<string, ItemOf<O>>()
-  // Keys seen since the list began. A bookmark ends the list.
+  // The keys of the present items that have arrived; undefined after the bookmark that ends them.
   let listed: Set<string> | undefined
   const onConnection = (isConnected: boolean): void => {
     if (isConnected && listed) listed = new Set()

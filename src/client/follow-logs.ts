@@ -15,7 +15,7 @@ interface FollowOptions {
   readonly signal: AbortSignal
   /** Called when the connection is lost. Output until the next connection may be missing. */
   readonly onLost?: (() => void) | undefined
-  /** Node's fetch closes a response that is silent for 300 s, many proxies after 60 s. */
+  /** When to replace a silent stream (default: 45 s). Node's fetch closes it after 300 s, many proxies after 60 s. */
   readonly silentMs?: number | undefined
   /** How long the new stream is open, with the old one silent, before it replaces the old one. */
   readonly overlapMs?: number | undefined

@@ -8,7 +8,7 @@ import { ConnectionError, readText, type Transport, type TransportResponse } fro
 import { sendBody, uploadHeaders } from './upload-body.ts'
 
 interface HttpTransportOptions {
-  /** Keep idle connections open for later requests. */
+  /** How many connections to one server requests may share (default: 16). */
   readonly maxSockets?: number
   /** How to check certificates (default: the certificate authorities of Node). */
   readonly trust?: Trust | undefined

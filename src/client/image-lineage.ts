@@ -4,11 +4,11 @@ import type { Image } from '../api/images/images.ts'
 type Known = Pick<Image, 'name' | 'parent' | 'versions'>
 
 export interface LineageRow<T> {
-  /** The name of an image, or the reference in the record of its child: it may be deleted, or in a registry. */
+  /** The name of the image, as in the record of its child if the image was deleted or is in a registry. */
   readonly name: string
   /** Undefined if the cluster does not have this image. */
   readonly image?: T | undefined
-  /** 0 is the oldest. */
+  /** 0 for the oldest ancestor. */
   readonly depth: number
   readonly isSelf: boolean
 }

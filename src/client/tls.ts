@@ -74,7 +74,7 @@ function peerOf(socket: TLSSocket, { host, port }: Endpoint): TlsPeer {
   return { origin, fingerprint: fingerprintOf(socket), problem }
 }
 
-/** The fingerprint of the key, because a server keeps its key when it renews its certificate. */
+/** Uses the key, not the certificate, because a server keeps its key when it renews its certificate. */
 function fingerprintOf(socket: TLSSocket): string {
   const key = socket.getPeerX509Certificate()?.publicKey.export({ type: 'spki', format: 'der' })
   if (!key) return ''

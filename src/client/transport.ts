@@ -35,8 +35,8 @@ export interface TransportResponse {
 export type Transport = (request: TransportRequest) => Promise<TransportResponse>
 
 /**
- * refused: the request was not received. lost: it may have been received. timeout: no response in time. unusable: wrong
- * address.
+ * refused: the request was not received. lost: it may have been received. timeout: no response in time. unusable: the
+ * address, the certificate or the response is wrong.
  */
 export type ConnectionFault = 'refused' | 'lost' | 'timeout' | 'unusable'
 

@@ -51,7 +51,7 @@ export function dialTunnel(options: TunnelOptions): Promise<Duplex> {
   })
 }
 
-/** The same for messages. Calls `listen` once the connection is open. */
+/** Like dialTunnel, for messages. Calls `listen` once the connection is open. */
 export function dialMessages(options: MessageOptions, listen: (messages: Messages) => Listener): Promise<Messages> {
   const limits = { handshakeTimeout: options.openingMs, maxPayload: options.maxBytes }
   return dial(options, limits, (socket) => {

@@ -15,16 +15,15 @@ export interface WatchOptions {
   readonly signal: AbortSignal
   /** When to give up after attempts that bring no event. */
   readonly retry?: RetryPolicy
-  /** Called when the connection is lost and when it is back. */
+  /** Called with true whenever a connection opens, also the first, and with false when it is lost. */
   readonly onConnection?: (isConnected: boolean) => void
 }
 
 const maxLineBytes = 8 * 1024 * 1024
 
 /**
- * Ends when the signal aborts. Without a version it begins with the present items, as ADDED, and may repeat them if
- * the connection is lost before the first bookmark.
- * Throws ApiError `Expired` when that version is too old: list again, then watch.
+ * Yields changes until the signal aborts. Without a version it begins with the present items, as ADDED, and may repeat
+ * them if the connection is lost before the first bookmark. Throws ApiError `Expired` when the version is too old.
  */
 export async function* watch<O extends ListOperation>(
   client: Client,

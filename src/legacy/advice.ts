@@ -20,7 +20,7 @@ function withVerb<T>(value: T, call: LegacyCall): T {
 export const commandsFor = (row: LegacyRow, call: LegacyCall): string[] =>
   row.commands.map((line) => withVerb(line, call))
 
-/** An example request for each replacement. */
+/** Returns an example request for each replacement. */
 export function requestsFor(row: LegacyRow, call: LegacyCall, namespace = 'svc-default'): ExampleRequest[] {
   return row.operations.map((operation, index) => {
     const { example, method } = operation
@@ -38,7 +38,7 @@ export const fillPath = (path: string, params: Readonly<Record<string, string>>)
 export const requestText = ({ method, path, body }: ExampleRequest): string =>
   body === undefined ? `${method} ${path}` : `${method} ${path} ${JSON.stringify(body)}`
 
-/** `POST /api/v1/namespaces/{namespace}/vms`, several joined by "and". */
+/** Returns methods and paths, such as `POST /api/v1/namespaces/{namespace}/vms`, joined by "and". */
 export const operationsText = (operations: readonly Replacement[]): string =>
   operations.map(({ method, path }) => `${method} ${path}`).join(' and ')
 

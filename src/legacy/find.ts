@@ -43,6 +43,6 @@ export function callsAt(path: string): readonly MappedCall[] {
   return exact.length > 0 ? exact : fits
 }
 
-/** The call of a logged request. 2.4.x refused other methods, so they need no migration. */
+/** Returns the call of a logged request; undefined for another method, which 2.4.x refused. */
 export const callTo = (method: string, path: string): MappedCall | undefined =>
   callsAt(path).find(({ call }) => call.method === method)

@@ -31,7 +31,7 @@ export interface LegacyRow {
   readonly advice: string
   /** Example bodies of `operations`, in the same order, where the operation's own example does not fit. */
   readonly bodies: readonly unknown[]
-  /** Why the gateway answers a call that docs/spec.md R50 removes. */
+  /** How the gateway still answers a call that docs/spec.md R50 removes; undefined if it refuses the call. */
   readonly kept: string | undefined
 }
 

@@ -1,4 +1,4 @@
-// Options of `svc3 agent`, and what they say about a node.
+// The options of `svc3 agent` and their validation.
 import fs from 'node:fs/promises'
 import net from 'node:net'
 import os from 'node:os'
@@ -168,9 +168,9 @@ export async function agentOptions(context: Context, options: AgentValues) {
 interface JoinSource {
   /** Reads a file only when the node has to join, because it may have been deleted since. */
   readonly token: () => Promise<string>
-  /** Absent for a token alone. */
+  /** The decoded join string; undefined for a token without addresses. */
   readonly text: JoinString | undefined
-  /** For messages. */
+  /** Where the token came from, for messages. */
   readonly source: string
 }
 
@@ -203,7 +203,7 @@ async function joinSource(context: Context, options: JoinOptions): Promise<JoinS
     const text = parseJoin(await joinTokenIn(source).catch(() => ''))
     return { token: async () => keep(await joinTokenIn(source), source).token(), text, source }
   }
-  // There is no variable for it, because the environment is readable in /proc as long as the agent runs.
+  // There is no variable for the token, because /proc shows the environment as long as the agent runs.
   if (token !== undefined) note('Other users of this machine can see --join; --join-token-file is safer')
   return token?.trim() ? keep(token.trim(), '--join') : undefined
 }

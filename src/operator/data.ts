@@ -63,7 +63,7 @@ export async function withRecords<T>(
   }
 }
 
-/** With the master key of a data folder. Only a server makes one, so a missing key is an error. */
+/** Opens secrets with the master key of a data folder. Only a server creates a key, so a missing one is an error. */
 export const openSecrets = async (dataDir: string): Promise<Secrets> =>
   new Secrets(await loadKeyring(takeKeySource(dataDir, { ...process.env }), false))
 

@@ -17,7 +17,7 @@ export interface NodesWork {
   readonly logLevel: Level
 }
 
-/** All nodes are connected, or one of them needs a join token. */
+/** Says that all nodes are connected, or requests a join token for one of them. */
 export type FromNodes = 'ready' | 'token'
 export type ToNodes = 'stop' | { readonly token: string } | { readonly problem: string }
 

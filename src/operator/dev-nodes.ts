@@ -37,7 +37,7 @@ export interface DevOptions {
 
 type Plane = Pick<ControlPlane, 'localUrl' | 'nodeKeys' | 'collections' | 'logLevel'>
 
-/** As many as the smallest Mac has, so that a VM of the default size fits on any machine. */
+/** A node reports at least the cores of the smallest Mac, so that a VM of the default size fits on any machine. */
 const minCores = 8
 const mib = 2 ** 20
 const joinSeconds = 300
@@ -128,7 +128,7 @@ const vmsOn = ({ collections }: Plane, nodes: ReadonlySet<string>): string[] =>
 
 const endedPowers: ReadonlySet<VmObserved['power']> = new Set(['stopped', 'failed'])
 
-/** Warns before the data are deleted, without which the processes of VMs are not found again. */
+/** Returns a warning about VMs that keep running. Without the data, their processes are not found again. */
 export function leftBehind(vms: readonly string[], program: string): string {
   if (vms.length === 0) return ''
   const [count, them] = vms.length === 1 ? ['1 VM keeps', 'it'] : [`${vms.length} VMs keep`, 'them']
@@ -196,7 +196,7 @@ async function startThread(nodeKeys: Plane['nodeKeys'], workerData: NodesWork): 
   }
 }
 
-/** Lists the Linux images that nodes build at their first use. */
+/** Creates the missing records of the Linux images that nodes build at first use. */
 async function listBuiltInImages({ collections }: Plane): Promise<void> {
   const records = builtInImages.flatMap((image) => architectures.map((architecture) => demoImage(image, architecture)))
   for (const record of records) {

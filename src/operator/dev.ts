@@ -106,13 +106,13 @@ export const command = defineCommand({
   },
 })
 
-/** Printed before the server is loaded, which takes seconds on a busy machine. */
+/** Returns the line to print before the server is loaded, which takes seconds on a busy machine. */
 export function startingLine({ nodes }: Pick<DevOptions, 'nodes'>): string {
   const count = architectures.reduce((sum, architecture) => sum + nodes[architecture], 0)
   return `svc3: Starting the server and ${count} ${count === 1 ? 'node' : 'nodes'}\n`
 }
 
-/** The options, validated. */
+/** Validates the options. */
 export const devOptions = (host: Host, options: OperatorOptionValues<typeof devTable>): DevOptions => ({
   listen: localListen(options.listen),
   dataDir: dataDir(host, options.data),
@@ -133,7 +133,7 @@ function localListen(text: string, option = '--listen'): ListenAddress {
   )
 }
 
-/** If a second `svc3 dev` or a Kubernetes of this machine uses the default port, any other is taken; cluster-info names it. */
+/** If another program has the default port, any free one is used, which `GET /api/v1/cluster-info` names. */
 export function kubernetesListener(text: string | undefined, { port }: ListenAddress): KubernetesListener | undefined {
   if (text === 'none') return undefined
   if (text !== undefined) return localListen(text, '--kubernetes-listen')
@@ -198,7 +198,7 @@ export function adminNote(): (plane: Plane) => Promise<Pick<ConnectionFile, 'adm
   }
 }
 
-/** Creates the first user with a random password. Set another to log in on the login page. */
+/** Creates the first user with a random password, which must be reset to log in on the login page. */
 async function ensureAdministrator({ localUsers }: Plane): Promise<void> {
   if (!localUsers || localUsers.list().length > 0) return
   await localUsers.add(administrator, { admin: true, password: randomBytes(24).toString('base64url') })

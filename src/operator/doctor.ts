@@ -47,7 +47,7 @@ export const command = defineCommand({
     { line: 'svc3 agent doctor --api-url https://svc3.example.com -o json', does: 'The same for a program' },
   ],
   async run(context, values) {
-    // Sound, because the agent treats a missing option as one that was not given.
+    // The cast is safe, because the agent treats a missing option as one that was not given.
     const agent = await agentOptions(context, values.options as unknown as AgentValues)
     return showChecks(context, await examineHost(agent, context.signal))
   },
@@ -94,7 +94,7 @@ const checksOfDriver: Readonly<Partial<Record<DriverName, (options: DoctorOption
   ],
 }
 
-/** A check that fails becomes a finding. */
+/** Runs the checks. One that throws is reported as a problem. */
 async function examineHost(options: DoctorOptions, signal: AbortSignal): Promise<readonly DoctorCheck[]> {
   const { dataDir, network } = options
   const driver = openDriver(options.driver, { dataDir, network })

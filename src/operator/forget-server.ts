@@ -36,7 +36,7 @@ export const command = defineCommand({
 
 const pollMs = 250
 
-/** `name` is the address by which other servers name the one that they miss. A removed server that starts again rejoins. */
+/** Removes the server with this HOST:PORT or internal URL. Throws if it is unknown or alive. */
 export async function forgetServer(store: Pick<Store, 'get' | 'list' | 'delete'>, name: string): Promise<void> {
   const known = (await store.list('/known-servers/'))
     .entries as readonly Entry<unknown>[] as readonly Entry<KnownServerRecord>[]

@@ -69,7 +69,7 @@ async function migrateStore(dataDir: string, to: string): Promise<Migrated> {
   }
   failpoint('migrate.moved')
   await writePlace(dataDir, to)
-  // No server finds the old records. If the file is put back, the mark in it keeps servers from using them.
+  // Renamed, the old records are not found. If the file is put back, the mark in it keeps servers from using it.
   await fs.rename(databaseIn(dataDir), movedIn(dataDir))
   await fs.rm(markIn(dataDir), { force: true })
   await syncFolder(dataDir)
@@ -95,7 +95,7 @@ async function move(from: Store, dataDir: string, to: string): Promise<Migrated>
   try {
     const isDone = moved && !(await storeState(target)) && (await target.get(clusterKey))
     if (!isDone) {
-      // Named by the uid, because the folder may have another name when the migration is resumed.
+      // The uid names the source, because the folder may have another name when the migration is resumed.
       await fillStore(target, { source: `the SQLite store ${uid}`, rev, entries: () => records }, timestamp(new Date()))
       await markMoved(from, to, timestamp(new Date()))
       failpoint('migrate.marked')

@@ -77,7 +77,7 @@ export const imageQuotaOption = {
   description: 'Disk space for copies of images',
 } as const satisfies Options[string]
 
-/** In bytes. */
+/** Returns the quota in bytes; undefined if none was given. */
 export function imageQuota(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const bytes = parseDiskSize(text)

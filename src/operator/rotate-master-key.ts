@@ -43,7 +43,7 @@ export const command = defineCommand({
   },
 })
 
-/** Throws unless this machine has the only copy of the master key. */
+/** Returns the file of the master key. Throws unless this machine has the only copy. */
 async function requireKeyFile(dataDir: string): Promise<string> {
   const { source } = takeKeySource(dataDir, { ...process.env })
   if (source.kind !== 'file') throw new Failure(notOurs(source.name), 'Follow docs/operate/keys-and-certificates.md')

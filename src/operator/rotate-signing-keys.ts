@@ -1,5 +1,5 @@
-// svc3 server rotate-signing-keys: a new key signs tokens. Written into the store, where every server sees it; with
-// SQLite, the running server does it.
+// svc3 server rotate-signing-keys: creates a key that signs tokens, in the store, where every server sees it. With
+// SQLite, a running server creates it.
 import { loadSigningKeys, type Rotated } from '../auth/signing-keys.ts'
 import { defineCommand } from '../cli/command.ts'
 import { becomeOwner } from '../control-plane/data-folder.ts'

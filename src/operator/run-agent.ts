@@ -44,7 +44,7 @@ export async function runAgent(options: RunAgentOptions): Promise<number> {
     `svc3 agent ${agent.name} started for ${apiUrls.join(', ')}. Press Ctrl-C to stop; VMs keep running\n`,
   )
   const stopLog = lookAfterLog(process.env.SVC3_LOG_FILE)
-  // Ready although no server may answer yet: VMs are managed.
+  // The agent is ready even if no server answers yet, because it already manages VMs.
   await notifySupervisor('ready', `node ${agent.name}`)
   void agent.ready.then(async () => {
     process.stdout.write(`svc3 agent ${agent.name} connected\n`)

@@ -16,7 +16,7 @@ import {
   storeOf,
 } from './options.ts'
 
-/** Several health checks of usual load balancers. */
+/** How long load balancers have to notice that a server stops: several of their usual health checks. */
 const noticeSeconds = 5
 const defaultDataDir = '/var/lib/svc3'
 
@@ -104,7 +104,7 @@ export const command = defineCommand({
   },
 })
 
-/** The options, validated. */
+/** Validates the options. */
 export function serverOptions(host: Host, options: ServerValues) {
   const listen = parseListen(options.listen)
   const plainHttp = options['plain-http']

@@ -24,7 +24,7 @@ import { command as agentCommand } from './agent.ts'
 import { type AgentValues, agentOptions, joinTokenIn, joinTokenOfStdin, requireOneJoin } from './agent-options.ts'
 import { type ServerValues, command as serverCommand, serverOptions } from './server.ts'
 
-/** In the data folder. The agent deletes it when it has joined. */
+/** A file in the data folder. The agent deletes it when it has joined. */
 const joinTokenFile = 'join-token'
 
 interface ServiceTarget {
@@ -95,7 +95,7 @@ const foreground: Readonly<Record<ServiceKind, ServiceCommand>> = {
       },
       { line: 'svc3 agent install --api-url https://svc3.example.com --dry-run', does: 'Show what would be done' },
     ],
-    // Sound, because the service has all options of the command.
+    // The cast is safe, because `install` has all options of the command.
     check: (context, { options }) => agentOptions(context, options as unknown as AgentValues),
   },
   server: {
@@ -158,7 +158,7 @@ export async function installRequest(kind: ServiceKind, context: Context, values
   }
 }
 
-/** The whole text, because a join string has more in it than the token. */
+/** Returns the whole text, because a join string has more in it than the token. */
 async function joinText(context: Context, options: Readonly<Record<string, unknown>>): Promise<string | undefined> {
   const { join, 'join-token-file': file, 'join-token-stdin': fromStdin } = options
   requireOneJoin(options)
@@ -172,7 +172,7 @@ const withJoin = (values: CommandValues, join: string | undefined): CommandValue
     ? values
     : { ...values, options: { ...values.options, join, 'join-token-file': undefined, 'join-token-stdin': false } }
 
-/** The words of an option for the service, whose working folder is another: paths are absolute. */
+/** Returns the words of an option. Paths are absolute, because the service has another working folder. */
 function wordsOf(name: string, option: Options[string], value: unknown, workingDir: string): readonly string[] {
   if (value === undefined || value === false || ('default' in option && option.default === value)) return []
   if (value === true) return [`--${name}`]
@@ -316,7 +316,7 @@ async function requireHost({ name }: Supervisor, request: ServiceRequest): Promi
     throw new Failure('Only root can change the services of this host', 'Use sudo')
 }
 
-/** Tells the line to run instead, without the join token and its file, which was not written. */
+/** Returns a failure with the line to run instead, without the file of the join token, which was not written. */
 export function noSystemd(request: ServiceRequest): Failure {
   const message = 'This host does not run systemd'
   if (request.action !== 'install') return new Failure(message, 'Use --root DIR for files installed below a folder')
@@ -327,12 +327,12 @@ export function noSystemd(request: ServiceRequest): Failure {
   return new Failure(message, `Run this under a supervisor of your own${joined}: ${line}`)
 }
 
-/** In a folder where hosts install programs for all users. */
+/** Reports whether a file is in a folder where hosts install programs for all users. */
 const isShared = (file: string): boolean => /^\/(usr|opt|bin|nix|snap)\//.test(file) && !file.includes('/.node/')
 
 /**
- * A path of Node that survives updates: this process may run from the folder of one version, such as Homebrew's Cellar.
- * Undefined for a Node in a checkout or in a home folder, which may be deleted.
+ * Returns a path of Node that survives updates, because this process may run from the folder of one version, such as
+ * Homebrew's Cellar. Returns undefined for a Node in a checkout or in a home folder, which may be deleted.
  */
 async function stableNode(): Promise<string | undefined> {
   const own = process.execPath

@@ -104,7 +104,7 @@ const reset = defineCommand({
   },
 })
 
-/** A refusal of the identity provider is a failure of the command. */
+/** Turns a refusal of the identity provider into a failure of the command. */
 async function refusals<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work()

@@ -24,7 +24,7 @@ export function watchEventLoop(held: (heldMs: number) => void): Disposable {
 
 const sliceMs = 15
 
-/** Long work awaits the result between two steps. It is a promise only when other work has waited for too long. */
+/** Returns a function to call between steps of long work. It returns a promise when other work has waited too long. */
 export function createSlices(nowMs: () => number = () => performance.now()): () => Promise<void> | undefined {
   let startMs = nowMs()
   return () => {

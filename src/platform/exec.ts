@@ -8,7 +8,7 @@ interface ExecOptions {
   readonly signal?: AbortSignal
   readonly timeoutMs?: number
   readonly cwd?: string
-  /** The last bytes of each stream that are kept. */
+  /** How many bytes from the end of each stream are kept. */
   readonly outputBytes?: number
   readonly input?: string | Uint8Array
   readonly env?: Readonly<Record<string, string>>

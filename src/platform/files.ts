@@ -32,8 +32,8 @@ export async function writeFileAtomically(
 }
 
 /**
- * Atomic, but without fsync: survives the end of this process, not of the host. Synchronous, because asynchronous steps
- * would take ten times as long.
+ * Writes a file atomically, but without fsync: it survives the end of this process, not of the host. Synchronous,
+ * because asynchronous steps would take ten times as long.
  */
 export function writeFileWhole(file: string, data: string): void {
   const temporary = `${file}.tmp`

@@ -1,4 +1,4 @@
-// Outgoing HTTP requests of servers and agents: redirects, judged addresses, and limits of time and size. The command
+// Outgoing HTTP requests of servers and agents: redirects, checked addresses, and limits of time and size. The command
 // line and the npm client have their own transport (src/client/http.ts), which must start faster and run in browsers.
 import dns from 'node:dns'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -121,7 +121,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
         body: upload ? (upload.pieces() as unknown as Readable) : ((body as string | undefined) ?? null),
         signal: upload?.signal ?? signal ?? null,
       })
-      // The reader gets the error too; without a listener it would end the process when there is none yet.
+      // Without this listener, an error before the body is read would end the process. The reader gets it as well.
       response.body.on('error', (error) => asSocketError(error, idleMs))
       return { status: response.statusCode, headers: response.headers, url, body: response.body }
     } catch (error) {

@@ -12,7 +12,7 @@ export class KeyedLog<V> extends Map<string, V> {
   readonly #file: string
   #descriptor: number | undefined
   #lines = 0
-  /** The number of lines at which the file is compacted. */
+  /** After a failed compaction: the number of lines at which the next one is tried. */
   #maxLines = 0
   /** The last line may be incomplete, so the next one must begin with a line break. */
   #isTorn = false
@@ -86,7 +86,7 @@ export class KeyedLog<V> extends Map<string, V> {
   #move(key: string, file: string): void {
     const value = parse(ifThere(() => readFileSync(file, 'utf8')) ?? '')
     if (value === undefined) return
-    // Both exist after a kill -9, or if an agent of an earlier version ran since.
+    // The log may already have this key after a kill -9, or if an agent of an earlier version has run since.
     this.set(key, value as V)
     rmSync(file)
   }

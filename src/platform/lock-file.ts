@@ -61,7 +61,7 @@ async function removeIfDead(file: string): Promise<void> {
   await fs.rm(aside, { force: true })
 }
 
-/** Also for processes of other users. A pid may be reused; `isAlive` of processes.ts detects that. */
+/** Sees processes of other users, too. A pid may be reused; `isAlive` of processes.ts detects that. */
 export function processExists(pid: number): boolean {
   if (!Number.isInteger(pid) || pid <= 0) return false
   try {

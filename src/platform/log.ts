@@ -18,7 +18,7 @@ export interface Log {
   debug(message: string, fields?: LogFields): void
   info(message: string, fields?: LogFields): void
   warn(message: string, fields?: LogFields): void
-  /** Logs only the message of `error`, and its stack if it is a bug. Neither contains request data. */
+  /** Logs the message and the stack of `error`, which contain no request data, and none of its other fields. */
   error(message: string, fields?: LogFields, error?: unknown): void
 }
 

@@ -1,7 +1,7 @@
 // Runs work periodically, one run at a time. A failure is reported, and the next run is not affected.
 
 export interface Loop {
-  /** Makes the next run begin immediately, or right after the current one. Has no parameters on purpose. */
+  /** Makes the next run begin now, or right after the current one. Has no parameters, so that any event may call it. */
   nudge(): void
   /** Resolves when the current run has ended. No further run begins. */
   stop(): Promise<void>
@@ -19,7 +19,7 @@ export function startLoop({ everyMs, isFirstLater = false, run, failed }: LoopOp
   const stopping = new AbortController()
   /** Ends the current wait. */
   let wake: () => void = () => undefined
-  /** Set during a run, which may have been too late to notice the reason. */
+  /** Whether a nudge came during the run, which may have missed the reason for it. */
   let isNudged = false
 
   /** Without an AbortController, because a busy loop is nudged thousands of times a second. */

@@ -38,7 +38,6 @@ export interface Progress {
   readonly of: number
 }
 
-/** Common options of long work. */
 export interface WorkOptions {
   readonly signal?: AbortSignal | undefined
   readonly onProgress?: ((progress: Progress) => void) | undefined

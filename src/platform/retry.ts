@@ -26,7 +26,7 @@ export const retryPolicies = {
   transfer: { attempts: 8, firstDelayMs: 500, maxDelayMs: 10_000 },
   /** A call that may take minutes survives restarts of the server. */
   longCall: { attempts: Infinity, withinMs: 60_000, steadyMs: 5_000, firstDelayMs: 200, maxDelayMs: 3_000 },
-  /** A stream is reopened until it keeps ending. */
+  /** A stream is reopened, unless it repeatedly ends early. */
   stream: { attempts: 12, steadyMs: 5_000, firstDelayMs: 200, maxDelayMs: 10_000 },
   /** Background work with an image registry survives its restart. */
   registry: { attempts: Infinity, withinMs: 180_000, firstDelayMs: 500, maxDelayMs: 30_000, maxRetryAfterMs: 120_000 },

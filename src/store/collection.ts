@@ -145,7 +145,7 @@ export class Collection<T> {
     }
   }
 
-  /** Another writer was first, perhaps on another server. A retry can only succeed once its change is seen here. */
+  /** Rethrows `error`. After a lost race it first waits for the winner's change, so that a retry can succeed. */
   async #lost(error: unknown, isSeen: () => boolean): Promise<never> {
     // A precondition may belong to another collection; see `moved`.
     if (isLost(error) && !(error instanceof PreconditionFailed)) await this.#seen(isSeen)

@@ -1,6 +1,6 @@
-// Compare-and-set on behalf of an API caller (If-Match). Within `expecting`, the first change of a record is made only
-// at the given revision, together with what the caller adds to the record. Handlers that retry after a lost race need
-// not know about it.
+// Compare-and-set on behalf of an API caller (If-Match). Within `expecting`, the first change of the given record is
+// made only at the given revision, together with what the caller adds to it. Handlers that retry after a lost race need
+// not know about this.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Rev } from './store.ts'
 
@@ -26,7 +26,7 @@ export async function expecting<T>(requested: Omit<Expectation, 'isOver'>, work:
 
 interface Expected<T> {
   readonly value: T
-  /** Call this once the value is written. Later changes do not concern the caller. */
+  /** Call this once the value is written. Later changes are neither checked nor added to. */
   made(): void
 }
 

@@ -49,7 +49,7 @@ export class ChangeFeed {
   readonly #readLog: ReadLog
   readonly #bookmarkMs: number
   readonly #maxQueuedChanges: number
-  /** A bookmark is sent at least this often, so that neither end considers the other dead. */
+  /** A bookmark is sent at least this often, so that neither end of a client's watch considers the other dead. */
   readonly #quietMs: number
   readonly #watchers = new Map<string, Set<Watcher>>()
   #rev: Rev
@@ -87,7 +87,7 @@ export class ChangeFeed {
     }
   }
 
-  /** Changes up to `rev` were not seen by this process. Watchers read them from the log, which may refuse. */
+  /** Advances to `rev`. Watchers read the changes up to it from the log, or get Compacted if the log lacks them. */
   skipTo(rev: Rev): void {
     this.#rev = rev
     for (const watchers of this.#watchers.values()) for (const watcher of watchers) this.#sendToLog(watcher, rev)
@@ -153,7 +153,7 @@ export class ChangeFeed {
           return
         } else if (watcher.bookmarkDue) {
           watcher.bookmarkDue = false
-          // The queue is empty, so whatever was published since then belongs to other prefixes.
+          // The queue is empty, so everything published after `position` belongs to other prefixes.
           position = this.#rev
           const nowMs = performance.now()
           if (position !== bookmarked || nowMs - bookmarkedMs > this.#quietMs) {
@@ -179,7 +179,6 @@ export class ChangeFeed {
     try {
       return await this.#readLog(prefix, after)
     } catch (error) {
-      // The log cannot be read after the store is closed.
       if (this.#isOver()) return { changes: [], rev: this.#rev }
       throw error
     }
@@ -229,7 +228,7 @@ function next(watcher: Watcher): Batch | undefined {
   return batch
 }
 
-/** Usually all changes are new. Then the same array is returned, because batches are shared. */
+/** Returns `changes` itself if all are newer, as they usually are. Watchers share it, so it must not be altered. */
 function newerThan(changes: readonly Change[], rev: Rev): readonly Change[] {
   const first = changes[0]
   if (!first || compareRevs(changeRev(first), rev) > 0) return changes

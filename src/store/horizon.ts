@@ -18,7 +18,7 @@ export class Horizon {
     this.#views = views
   }
 
-  /** The latest revision that any answer of this server may show or have made. */
+  /** The latest revision that a view has reached. No response of this server can show or have written a later one. */
   get rev(): Rev {
     return this.#views.reduce((latest, { rev }) => (compareRevs(rev, latest) > 0 ? rev : latest), zeroRev)
   }
@@ -40,7 +40,7 @@ export class Horizon {
   async reached(rev: Rev, timeoutMs: number): Promise<boolean> {
     const signal = AbortSignal.timeout(timeoutMs)
     try {
-      // A revision that some view has is one that the store has had. This also works without a quorum.
+      // If a view has reached the revision, so has the store. Not asking the store also works without a quorum.
       if (compareRevs(this.rev, rev) < 0 && compareRevs(await this.#newest(signal), rev) < 0) return false
       await this.#store.reached(rev, signal)
       await this.shown(rev, signal)
@@ -65,7 +65,7 @@ export class Horizon {
 
   /**
    * The store's revision, requested after this call. Only one request runs at a time, and all callers that arrive
-   * in between share the next one, so made-up revisions cost the store nothing.
+   * in between share the next one, so clients that invent revisions cannot overload the store.
    */
   async #newest(signal: AbortSignal): Promise<Rev> {
     const { promise: late, reject } = Promise.withResolvers<never>()

@@ -7,7 +7,7 @@ import { openMemory } from './memory.ts'
 import { openSqlite } from './sqlite/engine.ts'
 import { type Store, StoreError } from './store.ts'
 
-/** Receives warnings for the operator about an engine that works. */
+/** Receives warnings for the operator that do not keep the store from working. */
 type Notice = (text: string) => void
 
 interface OpenOptions {

@@ -35,7 +35,7 @@ export async function rehearse(work: () => Promise<unknown>): Promise<Rehearsed 
   }
 }
 
-/** For work that has effects elsewhere before its first write and must be skipped. */
+/** Whether this is a dry run, in which work must skip steps that only prepare its actual change. */
 export const isRehearsal = (): boolean => rehearsing.getStore() === true
 
 /** Call this before every write. `isTaken`: a record that would be created exists. */

@@ -96,7 +96,7 @@ export class View<T> {
     return rev ?? this.#firstRev ?? zeroRev
   }
 
-  /** Resolves once the view has the change of that revision. Meant for revisions of writes under this prefix. */
+  /** Resolves once the view has every change up to `rev`. A revision of another prefix waits for the next bookmark. */
   async reached(rev: Rev, signal?: AbortSignal): Promise<void> {
     if (this.#has(rev)) return
     signal?.throwIfAborted()
@@ -215,8 +215,8 @@ export class View<T> {
   }
 
   /**
-   * `at` is the revision of a list, whose changes have no revisions of their own. Returns the changes with the previous
-   * entries of this view, so that caches keyed by entry still find them.
+   * `at`, the revision of a list, replaces those of its changes, because earlier changes are unknown. Returns the
+   * changes with the previous entries of this view, so that caches keyed by entry still find them.
    */
   #update(changes: readonly Change<T>[], at?: Rev): readonly Change<T>[] {
     return changes.map((change) => {

@@ -12,7 +12,7 @@ interface Props {
   readonly params: Readonly<Record<string, string>>
 }
 
-/** Nodes measure every 10 s. After an error the page asks less often, until the node is known to be offline. */
+/** Nodes measure every 10 s. After an error, as of a node that has just gone offline, requests are less frequent. */
 const [usualMs, failedMs] = [10_000, 60_000]
 
 export function MeasuredCharts({ operation, params }: Props) {

@@ -19,7 +19,7 @@ export const latestOf = (values: readonly (number | null)[]): number | undefined
 export const timesOf = (series: { readonly start: number; readonly values: readonly unknown[] }, stepSeconds: number) =>
   series.values.map((_, index) => series.start + index * stepSeconds)
 
-/** Undefined without values. */
+/** Returns the lowest and the highest value; undefined without values. */
 export function rangeOf(
   values: readonly (number | null)[],
 ): { readonly low: number; readonly high: number } | undefined {

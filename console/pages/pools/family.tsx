@@ -16,7 +16,7 @@ interface Pausing {
   readonly noun: string
 }
 
-/** Always both items; the one that would change nothing is disabled with a reason. */
+/** Returns both items. The one that would change nothing is disabled, with a reason. */
 export const pausing = ({ pause, resume, paused, noun, input, reason, ...rest }: Pausing): readonly MenuItem[] =>
   [true, false].map((isPause) =>
     confirmItem({

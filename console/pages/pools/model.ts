@@ -54,7 +54,7 @@ const linesOf = (text: string): string[] =>
 export const badLine = ({ schedule }: PoolForm): string | undefined =>
   linesOf(schedule).find((line) => !parseScheduleLine(line))
 
-/** Only changed settings; an empty field resets to the default of the service. */
+/** Returns the changed settings. Empty fields are omitted, except schedule and readiness command, which are removed. */
 export function poolSettings(form: PoolForm, before: PoolForm): Record<string, unknown> {
   const changed = Object.entries(form).filter(([name, value]) => value !== before[name as keyof PoolForm])
   return Object.fromEntries(

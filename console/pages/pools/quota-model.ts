@@ -30,7 +30,7 @@ export function quotaState({ used, limits, owners }: Quota) {
 export const limitsOf = ({ limits }: Quota): Limits =>
   Object.fromEntries(quotaNames.map((name) => [name, String(limits[name] ?? '')])) as Limits
 
-/** Only changed limits; an empty field removes the limit. */
+/** Returns the changed limits. An empty field removes its limit. */
 export function limitsBody(form: Limits, before: Limits): QuotaInput {
   const changed = quotaNames.filter((name) => form[name].trim() !== before[name])
   const removed = changed.filter((name) => form[name].trim() === '')

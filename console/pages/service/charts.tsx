@@ -7,7 +7,7 @@ import { allRanges } from '../charts/model.ts'
 import { RangePicker, useRange } from '../charts/range.tsx'
 import { AllSeries } from '../charts/series.tsx'
 
-/** The server adds a value every minute. */
+/** A new value shows within this time. The server adds one every minute. */
 const everyMs = 20_000
 
 export function ChartsPage() {

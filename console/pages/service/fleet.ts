@@ -134,7 +134,7 @@ interface FleetCapacity {
   readonly largest: { readonly cores: number; readonly gib: number } | undefined
 }
 
-/** Other nodes count as full. */
+/** Reports whether a node takes new VMs. Others count as full. */
 const takesVms = ({ phase, cordoned, vms, maxVms }: Node): boolean =>
   phase === 'READY' && !cordoned && (maxVms === undefined || vms.length < maxVms)
 

@@ -6,7 +6,7 @@ import { type Column, timeColumn } from '../../ui/table/table.tsx'
 import { TablePage } from '../../ui/table/table-page.tsx'
 import { replacementFor } from './legacy-advice.ts'
 
-/** The server writes these counters in batches. */
+/** How often the counters are fetched, which the server writes in batches. */
 const everyMs = 5_000
 
 const columns: readonly Column<LegacyUsage>[] = [

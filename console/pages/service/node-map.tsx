@@ -21,7 +21,7 @@ const legend = (load: string) =>
     lost: 'Not connected',
   })[load] ?? load
 
-/** More nodes are drawn as cells. */
+/** If there are more nodes than this, they are drawn as cells. */
 const drawnInFull = 12
 /** Lower bounds of the load classes, each with its color. */
 const steps = [0, 25, 50, 75, 90] as const
@@ -130,7 +130,7 @@ const Legend = () => (
   </p>
 )
 
-/** More are listed on the page of nodes. */
+/** Rows beyond this number become one link to the page of nodes. */
 const totalsShown = 6
 
 interface TotalsProps {

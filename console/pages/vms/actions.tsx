@@ -225,7 +225,7 @@ function Push({ vm, onClose }: DialogProps) {
   )
 }
 
-/** The registry without stored credentials. Undefined for other users, who may not list credentials. */
+/** Returns the registry that lacks credentials. Only administrators may list them, so others get undefined. */
 function useLackingServer(reference: string, namespace: string): string | undefined {
   const { person } = useSession()
   const { items, isLoaded } = useLive(listRegistryCredentials, person?.admin ? [namespace] : [])

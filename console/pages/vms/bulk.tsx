@@ -83,7 +83,6 @@ const actions: Readonly<Record<'start' | 'stop' | 'extend' | 'label' | 'delete',
 }
 type ActionName = keyof typeof actions
 
-/** Concurrent requests. */
 const concurrency = 4
 const listed = 12
 

@@ -67,7 +67,7 @@ export function faultsOf(form: DeployForm): Faults {
 
 const toBase64 = (text: string): string => btoa(String.fromCharCode(...new TextEncoder().encode(text)))
 
-/** Only fields that were filled in. The configuration or the service decides the others. */
+/** Returns the fields that were filled in. The configuration or the service decides the others. */
 export function deploymentOf(form: DeployForm): VmDeployment {
   const { pairs: labels } = parsePairs(form.labels)
   const { pairs: metadata } = parsePairs(form.metadata)

@@ -153,7 +153,7 @@ function Notices({ vm }: { readonly vm: Vm }) {
   )
 }
 
-/** The list of VMs does not include the verdict of each node. */
+/** How often the verdicts of nodes are fetched, which the list of VMs does not include. */
 const verdictsEveryMs = 10_000
 
 function WhyPending({ vm: { namespace, name }, reason }: { readonly vm: Vm; readonly reason: string }) {
@@ -227,7 +227,7 @@ const Conditions = ({ conditions }: Pick<Vm, 'conditions'>) => (
   </ul>
 )
 
-/** Images and pushes made from this VM, with their progress. Unlike messages they stay. */
+/** Shows images and pushes made from this VM, with their progress, which toasts show only for seconds. */
 function Results({ vm }: { readonly vm: Vm }) {
   const images = imagesOf(vm, useLive(listImages, [vm.namespace]).items)
   const pushes = useLive(listPushJobs, [vm.namespace]).items.filter((job) => job.vm === vm.name)

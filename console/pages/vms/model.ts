@@ -92,7 +92,7 @@ export const waitingReason = ({ conditions }: Vm): string | undefined => conditi
 export const arrivalText = ({ conditions }: Pick<Vm, 'conditions'>): string | undefined =>
   conditions.find(({ type, status }) => type === 'ImageReady' && status === 'False')?.message
 
-/** Without the condition that the notice at the top explains. */
+/** Returns all conditions but the one that the notice at the top explains. */
 export const otherConditions = (vm: Vm): Vm['conditions'] =>
   vm.powerState === 'pending' ? vm.conditions.filter((each) => !isWaiting(each)) : vm.conditions
 
@@ -129,9 +129,9 @@ type Step = 'requested' | 'placed' | 'claimed' | 'started' | 'booted'
 interface TimelineStep {
   readonly step: Step
   readonly at: string | undefined
-  /** Since the previous step. */
+  /** The time since the previous step. */
   readonly tookMs: number | undefined
-  /** The step that the VM waits for. */
+  /** Whether the VM still waits for this step. */
   readonly isOpen: boolean
 }
 

@@ -15,7 +15,7 @@ const againMs = 10_000
 export function Thumbnail({ namespace, name }: Named) {
   const isVisible = useSyncExternalStore(onVisibility, () => !document.hidden)
   const [attempt, setAttempt] = useState(1)
-  /** The VNC port accepts connections but sends nothing. */
+  /** Whether the VNC port has closed a connection without sending anything. */
   const [isSilent, setSilent] = useState(false)
   const container = useRef<HTMLDivElement>(null)
   useEffect(() => {

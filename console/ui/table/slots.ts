@@ -8,7 +8,7 @@ export interface Slot {
 
 /**
  * Assigns the rows to be drawn. A row that stays keeps its element and so its focus and state; other rows take free
- * elements in order. `keptBack` is the element with the keyboard focus: it is dropped rather than reused, since its
+ * elements in order. `focusedId` is the element with the keyboard focus: it is dropped rather than reused, since its
  * buttons would then act on a row that the user did not choose.
  */
 export function reassigned(

@@ -29,7 +29,7 @@ interface PageProps<T> {
   readonly beside?: ReactNode
   /** The operation for Show as command. */
   readonly operation: Operation
-  /** In addition to the namespace. */
+  /** The input of `operation`, in addition to the namespace. */
   readonly input?: Input
   /** The button at the top, and in the placeholder for an empty list. */
   readonly create?: MenuItem | ((namespace: string) => MenuItem)

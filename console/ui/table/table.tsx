@@ -172,7 +172,7 @@ const rowsHigh = (count: number): string => `calc(var(--row) * ${count})`
 
 type LongBodyProps<T> = Pick<Props<T>, 'rows' | 'columns' | 'selection'> & { readonly keyOf: (row: T) => string }
 
-/** As tall as all rows together. The rows in sight are positioned absolutely. */
+/** The body is as tall as all rows together. The rows in sight are positioned absolutely. */
 function LongBody<T>({ rows, columns, keyOf, selection }: LongBodyProps<T>) {
   const body = useRef<HTMLTableSectionElement>(null)
   const { from, to, isMoving } = useVisibleRows(body, rows.length)

@@ -71,11 +71,11 @@ function grown(known: Sizes, found: Sizes): Sizes {
   return hasGrown ? next : known
 }
 
-/** The column shows its sort value as plain text. */
+/** Reports whether a column shows its sort value as plain text. */
 const isText = ({ by, cell, look = '' }: Column<never>): boolean =>
   by !== undefined && (!cell || look.split(' ').includes('name'))
 
-/** Empty for columns that do not show their sort value. */
+/** Returns the longest text of each column, empty for columns that do not show their sort value. */
 const longestTexts = <T>(columns: readonly Column<T>[], rows: readonly T[]): readonly string[] =>
   columns.map((column) => {
     const { by } = column

@@ -10,7 +10,7 @@ import { UsageError } from '../line/usage.ts'
 import { growingTable, type OutputColumn } from '../output/output.ts'
 import { noteConnection } from '../watch-note.ts'
 
-/** `isMixed`: the default namespace also has the events of deleted ones, so the namespace is shown. */
+/** `isMixed` adds the namespace, because the default namespace also has the events of deleted ones. */
 const columnsOf = (isMixed: boolean): readonly OutputColumn<Event>[] => [
   { header: 'AT', cell: (item) => ({ time: item.at }) },
   { header: 'REASON', cell: (item) => item.reason },

@@ -223,7 +223,7 @@ const confirmDeletes = (context: Context, { client, namespace }: Session, name: 
     refused: 'Nothing deleted',
   })
 
-/** A deleted node has no VMs either. */
+/** Waits until the node has no VMs or is deleted. */
 async function untilEmpty(context: Context, session: Session, node: Node, minutes: number | undefined): Promise<Node> {
   const { name } = node
   const late = (ms: number) => ({ ms, message: `Node ${name} still has VMs after ${timeLeft(ms / 1_000)}` })

@@ -9,7 +9,7 @@ interface Claims {
   readonly expiresAt?: string
 }
 
-/** Returns undefined for a token that svc3 did not issue. */
+/** Returns undefined for a token that is not a JWT. */
 export function claimsOf(token: string): Claims | undefined {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))

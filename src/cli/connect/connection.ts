@@ -56,7 +56,7 @@ export function findConnection(host: Host): ServerConnection {
   return { ...rest, token: checkToken(token) }
 }
 
-/** For SVC3_API_URL. A stored token is sent only to its own server. */
+/** Finds the connection for SVC3_API_URL. A stored token is sent only to its own server. */
 function byAddress(host: Host, apiUrl: string, hasToken: boolean): ServerConnection {
   const named = { apiUrl, source: 'SVC3_API_URL' }
   const stored = (): ServerConnection => {
@@ -82,7 +82,7 @@ function readable<T>(read: () => T, otherwise: T): T {
   }
 }
 
-/** For SVC3_DATA: the server that runs on this folder, even if a context is configured. */
+/** Finds the server that runs on the folder of SVC3_DATA, even if a context is configured. */
 function byDataFolder(host: Host, folder: string): ServerConnection {
   const local = localConnection(host)
   if (!local) {
@@ -101,7 +101,7 @@ function byDataFolder(host: Host, folder: string): ServerConnection {
   return local.token === undefined ? stored() : readable(stored, local)
 }
 
-/** The current context, otherwise the local server. */
+/** Finds the server of the current context, otherwise the local server. */
 function byConfiguration(host: Host): ServerConnection {
   const context = contextConnection(host)
   if (context?.token !== undefined) return context
@@ -153,7 +153,7 @@ function currentContext(host: Host): string | undefined {
   return textField(host.env.SVC3_CONTEXT) ?? textField(readCliConfig(host).config?.currentContext)
 }
 
-/** The context of this server. */
+/** Returns the context of this server, preferably the current one. */
 function contextFor(host: Host, apiUrl: string): ServerConnection | undefined {
   const { config } = readCliConfig(host)
   const contexts = fieldsOf(config?.contexts) ?? {}

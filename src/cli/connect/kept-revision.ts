@@ -1,5 +1,5 @@
-// Stores the latest revision that commands have seen for some minutes, so that the next command reads its own writes, even at
-// another server of the cluster. Errors of the file are ignored.
+// Stores for some minutes the latest revision that a command has seen, so that the next command reads what this one
+// wrote, even from another server of the cluster. Errors of the file are ignored.
 import fs from 'node:fs'
 import path from 'node:path'
 import { createRevision, type Revision } from '../../client/revision.ts'

@@ -151,7 +151,7 @@ function carriedBy({ transport, signal }: Provider): oidc.CustomFetch {
   }
 }
 
-/** Shown on the page that confirms a device login. */
+/** The built-in provider shows this on the page that confirms a device login. */
 const userAgent = (): string => `svc3-cli on ${hostname().replaceAll(/[^\w.-]/g, '')}`
 
 async function explained<T>({ issuer, signal }: Provider, work: () => Promise<T>): Promise<T> {

@@ -58,7 +58,7 @@ async function readAll(context: Context, noun: string): Promise<string> {
 /** Reads one line from the keyboard without echo. The question goes to stderr, because stdout is for the result. */
 async function ask({ host, signal }: Context, question: string): Promise<string> {
   const { stdin, stderr } = host
-  // Before the question, so that keys that are typed early are not echoed.
+  // Echo ends before the question, so that keys that are typed early are not shown.
   stdin.setEcho(false)
   try {
     stderr.write(question)

@@ -20,7 +20,7 @@ export function renewToken(context: Context, connection: ServerConnection): Prom
       throw error
     })
     if (!tokens) return current
-    // Stored before anything else can fail: the old refresh token no longer works.
+    // The new refresh token is stored before anything can fail, because the old one no longer works.
     await editContext(host, name, { refreshToken: tokens.refreshToken })
     const { token, expiresAt } = await exchange(context, current, tokens)
     await editContext(host, name, { token, tokenExpiresAt: expiresAt })

@@ -20,9 +20,9 @@ export const sizeCell = (size: string | undefined): Cell =>
 
 export interface OutputColumn<T> {
   readonly header: string
-  /** Only with `-o wide`. */
+  /** Shows the column only with `-o wide`. */
   readonly wide?: true
-  /** Only on a terminal, in the narrow table. `room`: only if no other column has to be cut for it. */
+  /** Shows the column only on a terminal without `-o wide`, and `room` only if no other column is cut for it. */
   readonly terminal?: 'always' | 'room'
   /** Not cut on a narrow terminal. `always`: not hidden either. `wide`: only with `-o wide`. */
   readonly keep?: 'wide' | 'whole' | 'always'
@@ -87,13 +87,13 @@ export async function growingTable<T>(
   how: Rendering,
 ): Promise<(item: T) => string> {
   const { format, isTerminal } = how
-  // Printed lines cannot change, so times are absolute.
   const style = { color: how.color }
   const shown = shownOf(columns, how).filter(({ terminal }) => terminal !== 'room')
   const headers = shown.map((column) => column.header)
   let widths = headers.map((header) => header.length)
   let isFirst = true
   return (item) => {
+    // Times are absolute, because printed lines cannot change.
     const row = shown.map((column) => cellText(column.cell(item), undefined))
     widths = widthsOf([row]).map((width, index) => Math.max(width, widths[index] ?? 0))
     const lines = isTerminal

@@ -35,7 +35,7 @@ export function startRate(startMs: number): (bytes: Bytes, nowMs: number) => Pro
   }
 }
 
-/** `from` were there before the `seconds` began. */
+/** `from` bytes were transferred before the `seconds` began. */
 export function transferText({ done, total, isTotalRough, from = 0 }: Bytes, seconds: number): Progress {
   const rate = (done - from) / Math.max(seconds, 0.001)
   const left = rate > 0 && done < total ? `, ${timeLeft((total - done) / rate)} left` : ''

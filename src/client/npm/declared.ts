@@ -31,20 +31,20 @@ export type WatchEvent<T> =
 type InputOf<Id extends keyof Methods> = NonNullable<Parameters<Methods[Id]>[0]>
 
 export interface Client extends Methods {
-  /** All items of a list, page after page. */
+  /** Returns all items of a list, which it reads page by page. */
   listAll<Id extends keyof Lists>(list: Id, input?: InputOf<Id>): Promise<Lists[Id][]>
   /**
-   * Changes of a list as they happen. Starts with the items that exist, as ADDED, then a BOOKMARK; with a `resourceVersion`
-   * it starts after that version. Reconnects after a lost connection and resumes without a gap. Ends when the signal aborts.
-   * Throws ApiError `Expired` when the version is too old: watch again without one.
+   * Yields changes of a list as they happen. Starts with the items that exist, as ADDED, then a BOOKMARK; with a
+   * `resourceVersion` it starts after that version. Reconnects after a lost connection and resumes without a gap. Ends
+   * when the signal aborts. Throws ApiError `Expired` when the version is too old: watch again without one.
    */
   watch<Id extends keyof Watchable>(
     list: Id,
     input?: InputOf<Id> & { resourceVersion?: string | undefined },
   ): AsyncGenerator<WatchEvent<Watchable[Id]>, void, undefined>
   /**
-   * The bytes of an answer as they come: logs, downloads. Followed logs continue until the signal aborts, however long the
-   * guest is silent; after a lost connection the client reconnects, and output in between may be missing.
+   * Yields the bytes of an answer as they come: logs, downloads. Followed logs continue until the signal aborts, even
+   * while the guest is silent; after a lost connection the client reconnects, and output in between may be missing.
    */
   stream<Id extends keyof Streams>(operation: Id, input: Streams[Id]): AsyncGenerator<Uint8Array, void, undefined>
 }
@@ -95,8 +95,8 @@ export declare class ConnectionError extends Error {
   private constructor()
   override readonly name: 'ConnectionError'
   /**
-   * refused: not received. lost: perhaps received. timeout: no answer in time. unusable: a wrong address or
-   * certificate.
+   * refused: the request was not received. lost: it may have been received. timeout: no answer in time. unusable: the
+   * address or the certificate is wrong.
    */
   readonly fault: 'refused' | 'lost' | 'timeout' | 'unusable'
   readonly address: string

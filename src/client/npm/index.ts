@@ -90,7 +90,7 @@ function known(id: string): Operation {
   return found
 }
 
-/** A deployment says itself how long it may take, in minutes. */
+/** Returns the limit of a call: a minute more than the timeout in minutes that the body of a deployment may have. */
 function defaultMs({ method }: Operation, body: unknown): number {
   if (method === 'GET') return readMs
   const minutes = Number((body as { timeout?: unknown } | undefined)?.timeout ?? 0)

@@ -13,7 +13,7 @@ export interface ChangeOptions extends CallOptions {
   idempotencyKey?: string | undefined
 }
 
-/** As much of fetch as the client needs; the global one, or that of undici. */
+/** The part of fetch that the client needs. The global fetch has it, and that of undici. */
 export type Fetch = (
   url: string,
   init: {

@@ -3,7 +3,7 @@ import type { Syntax } from './kinds.ts'
 
 const verb =
   /(?<![A-Z])(?:GET|POST|PUT|DELETE)(?![A-Z])|(?<![A-Za-z])(?:get|post|put|delete|del)(?![a-z])|(?:Get|Post|Put|Delete)(?![a-z])/g
-/** On other lines, only forms that are methods in any language count. */
+/** On lines around that of the path, only forms that are methods in any language count. */
 const plainVerb =
   /(?<![A-Z])(?:GET|POST|PUT|DELETE)(?![A-Z])|(?<=["'.])(?:get|post|put|delete)(?=["'(])|(?<=Method)(?:Get|Post|Put|Delete)\b/g
 const methodKey = /\b(?:method|verb|type)["']?\s{0,4}[:=]+>?\s{0,4}["']?(get|post|put|delete)\b/i
@@ -16,7 +16,7 @@ const methodOption = /(?:\s-[a-zA-Z]*X[\s=]*|--request[\s=]+|--method[\s=]+|-Met
 const dataOption = /\s(?:-[a-zA-Z]*[dF]\b|--data|--form|--json|--post-(?:data|file))/
 const uploadOption = /\s(?:-T|--upload-file)\b/
 
-/** The method of the curl, wget or PowerShell command at `at`. Undefined if the method is a variable. */
+/** Finds the curl, wget or PowerShell command at `at`. Its method is undefined if that is a variable. */
 function methodOfCommand(line: string, at: number): { readonly method: string | undefined } | undefined {
   const starts = Array.from(line.matchAll(commands), ({ index }) => index)
   const start = starts.findLast((index) => index < at)

@@ -15,7 +15,7 @@ interface Line {
 
 /** A text that ends with the path of a call. */
 interface Match {
-  /** The text before the path: an address, or the mark of a name. Equal bases are the same service. */
+  /** The text before the path: an address, or the mark of a variable. Equal bases are the same service. */
   readonly base: string
   readonly calls: readonly MappedCall[]
   /** Other services have such a path too. */

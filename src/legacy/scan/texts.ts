@@ -33,7 +33,7 @@ const tokens = new RegExp(
 )
 const isPiece = new Set(['quote', 'insertion', 'name', 'word'])
 
-/** The name that an expression refers to: `this.endpoint`, `@endpoint` and `${ENDPOINT:-x}` are plain names. */
+/** Returns the name that an expression refers to, such as `endpoint` for `this.endpoint` and `@endpoint`. */
 function nameOf(expression: string): string {
   const [plain = ''] = expression.replace(/^\W+/, '').split(/[()}\s]/, 1)
   return (/^[\w.:>?-]+$/.test(plain) ? /(?<!\w)\w+$/ : /\w+/).exec(plain)?.[0] ?? ''

@@ -25,7 +25,7 @@ export const ociConfigType = 'application/vnd.oci.image.config.v1+json'
 /** A limit of common registries. */
 export const maxOciManifestBytes = 4 * 2 ** 20
 const maxOciLayers = 32_768
-/** Layers of other formats have up to half a gibibyte. */
+/** Far more than any layer of a VM image has: tart's have half a gibibyte. */
 const maxBlobBytes = 64 * 2 ** 30
 const mediaTypeForm = /^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}\/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}$/
 

@@ -26,7 +26,7 @@ interface RegistryContentOptions {
 export interface RegistryContent extends ContentStore {
   /** Why the registry was unavailable at the last request; undefined if it was available. */
   problem(): string | undefined
-  /** Called with the images that records name. Holds those whose tags were deleted in the registry, and counts them. */
+  /** Holds the images that records name and whose tags were deleted in the registry. Returns how many these were. */
   mend(manifests: Iterable<string>, signal?: AbortSignal): Promise<number>
 }
 

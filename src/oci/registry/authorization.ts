@@ -27,7 +27,7 @@ interface Token {
 }
 
 const maxTokenBytes = 65_536
-/** The default of the specification. */
+/** The lifetime that the specification assumes for tokens without one. */
 const defaultSeconds = 60
 /** Tokens are renewed this long before they expire. */
 const earlySeconds = 10

@@ -18,7 +18,7 @@ interface DownloadOptions {
 
 const pieceBytes = 2 ** 20
 
-/** Streams pieces of a mebibyte. Verifies the digest unless the stream begins at an offset. */
+/** Streams pieces of a mebibyte. Verifies the digest unless `isUnchecked`, or if the stream begins at an offset. */
 export async function* streamBlob(
   blob: Descriptor,
   { offset = 0, isUnchecked = false }: OpenOptions,
@@ -50,7 +50,7 @@ export async function readBlob(blob: Descriptor, options: DownloadOptions): Prom
   return content
 }
 
-/** Unverified; as many connections as it takes. */
+/** Streams a blob from `offset`, unverified, over as many connections as it takes. */
 async function* fetchFrom(offset: number, blob: Descriptor, options: DownloadOptions): AsyncGenerator<Buffer> {
   const { exchange, signal } = options
   const backoff = new Backoff(exchange.retryOptions(signal))

@@ -25,7 +25,7 @@ export interface RegistryOptions extends ConnectOptions {
   readonly onWaiting?: OnWaiting | undefined
   /** A connection without data for this long counts as lost. */
   readonly idleMs?: number | undefined
-  /** Replace hints that are about stored credentials of namespaces. */
+  /** Used in place of hints about the stored credentials of namespaces. */
   readonly hints?: ConnectHints | undefined
 }
 
@@ -34,7 +34,7 @@ export interface RegistryExchange {
   /** Used by all requests to this registry. */
   retryOptions(signal: AbortSignal | undefined): RetryOptions
   readonly idleMs: number
-  /** Authenticates for the scopes. Returns any response but a 401. Does not retry. */
+  /** Authenticates for the scopes, and tries again after a 401 while that may help. Does not retry otherwise. */
   ask(ask: Omit<HttpRequest, 'authorization'>, scopes: readonly string[]): Promise<HttpResponse>
   /** The error for an unexpected response. */
   refuse(answer: HttpResponse, doing: string): Promise<RegistryError>

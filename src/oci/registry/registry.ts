@@ -176,8 +176,8 @@ function openRepository(exchange: RegistryExchange, repository: string, options:
 }
 
 /**
- * A registry may report a wrong digest while another push writes the same blob. This passes, because the digest was
- * computed here.
+ * Makes DIGEST_INVALID transient. The digest was computed here, so the registry is wrong, and only for a moment: while
+ * another push writes the same blob.
  */
 function orTransient(refused: RegistryError): RegistryError {
   const { status, problem } = refused

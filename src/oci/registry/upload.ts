@@ -67,7 +67,7 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
         reached(end)
       }
       await sendLast(session, blob, content, options)
-      // Only after success. If no size works, later blobs begin with the full size again.
+      // Reported only after success. If no size works, later blobs begin with the full size again.
       if (isTooMuch) options.onPieceRefused(pieceBytes)
       return true
     } catch (error) {
@@ -187,7 +187,7 @@ async function sendLast(
     throw new RegistryError('invalid', `The registry stored ${blob.digest} in ${repository} with another digest`)
 }
 
-/** The upload starts over after an unknown upload or bytes that were damaged in transit. */
+/** Returns an error that makes the upload start over if the registry lost it, or bytes were damaged in transit. */
 async function failure(answer: HttpResponse, { exchange, repository }: UploadOptions): Promise<RegistryError> {
   const error = await exchange.refuse(answer, `Uploading to ${repository}`)
   if (error.message.includes('DIGEST_INVALID')) return new WrongArrival('session', error.message, { cause: error })
@@ -197,7 +197,7 @@ async function failure(answer: HttpResponse, { exchange, repository }: UploadOpt
 
 class WrongArrival extends RegistryError {}
 
-/** The first time may have been a network fault. */
+/** The error after a second wrong digest. The first may have been a network fault. */
 const damaged = ({ digest }: Descriptor, cause: unknown): RegistryError =>
   new RegistryError('invalid', `Content ${digest} arrived twice with another digest`, {
     hint: 'Create the image again: it is damaged here',

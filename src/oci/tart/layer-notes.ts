@@ -19,7 +19,7 @@ interface NotedLayer {
 }
 
 interface LayerNotes {
-  /** Undefined also if some chunks are missing. The others count as new for the collector. */
+  /** Returns undefined also if some chunks are missing. The others are touched, so that the collector keeps them. */
   find(layer: NotedLayer): Promise<readonly Chunk[] | undefined>
   /** The chunks MUST be in the store. */
   keep(layer: NotedLayer, chunks: readonly Chunk[]): Promise<void>

@@ -38,7 +38,7 @@ export async function* encodeAppleLz4(input: AsyncIterable<Buffer>): AsyncGenera
 const zeros = Buffer.alloc(rawBlockBytes)
 let zeroFrame: Buffer | undefined
 
-/** A new buffer, which the consumer may keep. */
+/** Returns a buffer that the consumer may keep, and must not alter. */
 function frame(raw: Buffer, table: Uint16Array): Buffer {
   const isZero = raw.length === rawBlockBytes && raw.equals(zeros)
   if (isZero && zeroFrame) return zeroFrame
@@ -60,7 +60,7 @@ function frame(raw: Buffer, table: Uint16Array): Buffer {
   return framed
 }
 
-/** Returns the compressed length, or 0 if that is not shorter. At most 64 KiB. */
+/** Returns the compressed length, or 0 if that is not shorter. `raw` has at most 64 KiB. */
 function encodeBlock(raw: Uint8Array, out: Uint8Array, table: Uint16Array): number {
   const end = raw.length
   const limit = Math.min(out.length, end - 1)

@@ -188,7 +188,7 @@ function platformOf(
   const architecture = said === 'arm64' || said === 'amd64' ? said : undefined
   if (!architecture || (wanted !== undefined && wanted !== architecture))
     throw bad(`it is for ${JSON.stringify(said).slice(0, 20)}, not ${wanted ?? 'arm64 or amd64'}`)
-  // tart's default. Configs of its first versions lack the field, and were for macOS.
+  // Configs of tart's first versions lack the field and were for macOS, which is still its default.
   return { architecture, os: systems[String(system ?? 'darwin')] }
 }
 
@@ -219,7 +219,7 @@ async function* tapped(pieces: AsyncIterable<Buffer>, tell: (piece: Buffer) => v
   }
 }
 
-/** Blocks of a stream, for a sequential reader. Zeros beyond the end. */
+/** Reads a stream as blocks, in order only. Fills blocks with zeros beyond its end. */
 function inOrder(stream: AsyncGenerator<Buffer>, bytes: number, hasher: ReturnType<typeof createHash> | undefined) {
   let piece: Buffer = Buffer.alloc(0)
   let position = 0

@@ -83,7 +83,7 @@ async function encodeTart(
 
 const defaultLayerBytes = 512 * 2 ** 20
 
-/** One after the other, because each keeps a core busy. */
+/** Makes one layer after the other, because each keeps a core busy. */
 async function diskLayers(
   image: Manifest,
   store: ContentStore,

@@ -23,19 +23,19 @@ import {
 import { encodeMeta, encodeRecord, type Layout, newOperationId } from './records.ts'
 import { grpc } from './verdict.ts'
 
-/** Safe to repeat, so these have short deadlines. */
+/** Calls that are safe to repeat have short deadlines. */
 export const repeatableOptions: EtcdCallOptions = { isRepeatable: true, tryMs: 1_000 }
 export const pagingOptions: EtcdCallOptions = { isRepeatable: true, tryMs: 5_000 }
 /**
- * A create is tried once. A paused member may carry out the first try long after the second one was made and deleted,
- * and so recreate a deleted record.
+ * A create is tried once. Otherwise a paused member could carry out the first try long after the second one succeeded
+ * and its record was deleted, and so recreate that record.
  */
 export const createOptions: EtcdCallOptions = { isRepeatable: false, tryMs: 2_000 }
 /** For calls whose caller has already waited for some time. */
 export const lookupOptions: EtcdCallOptions = { isRepeatable: true, tryMs: 1_000, timeoutMs: 2_500 }
 export const checkOptions: EtcdCallOptions = { isRepeatable: true, tryMs: 1_000, timeoutMs: 2_000, isUrgent: true }
 
-/** Such programs on SQL databases deliver changes late, and not in the order of their revisions. */
+/** Replacements of etcd on SQL databases deliver changes late, and not in the order of their revisions. */
 const notEtcd = (): StoreError =>
   new StoreError('Unavailable', 'This is not etcd but a replacement such as kine: use etcd, or sqlite: on one machine')
 
@@ -76,8 +76,8 @@ export class EtcdCalls {
   }
 
   /**
-   * Throws Compacted unless `revision` is in etcd's history; `rev` is the same revision for the message. A watch alone
-   * does not tell: etcd still delivers the change of the compacted revision, without its previous value.
+   * Throws Compacted unless `revision` is in etcd's history; `rev` is the same revision for the message. A watch cannot
+   * check this: etcd still delivers the change of the compacted revision, without its previous value.
    */
   async assertKept(revision: number, rev: Rev): Promise<void> {
     try {

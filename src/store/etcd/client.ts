@@ -47,7 +47,7 @@ interface Answer {
 export class EtcdFailure extends Error {
   override readonly name = 'EtcdFailure'
   readonly code: number
-  /** Whether the call may have been carried out. With `settled` it will not be carried out later, so a read tells. */
+  /** Whether the call may have been carried out. If `settled`, it will not be later, so a read shows whether it was. */
   readonly perhaps: boolean
   readonly settled: boolean
 

@@ -50,7 +50,7 @@ export type Metadata = Readonly<Record<string, string>>
 const connectMs = 1_000
 /** A pending call without any data for this long triggers a ping. */
 const quietMs = 500
-/** The peer is considered dead without an answer to the ping. */
+/** The peer is considered dead if it does not answer a ping within this time. */
 const pongMs = 1_000
 /** etcd closes connections that ping more often, unless it sent something in between. */
 const pingEveryMs = 5_500

@@ -54,7 +54,7 @@ const heartbeatMs = 2_000
 const syncMs = 200
 const catchUpMs = 10_000
 const defaultRecentChanges = 2_000
-/** The revision in a precondition whose text is no revision. etcd never reaches it, and takes 0 as a missing key. */
+/** The revision for a precondition whose text is no revision. etcd never reaches it; 0 would match a missing key. */
 const unusedRevision = Number.MAX_SAFE_INTEGER
 
 export async function openEtcd(options: EtcdOptions): Promise<Store> {

@@ -10,7 +10,7 @@ interface FollowerOptions {
   /** Changes after this revision are followed. */
   readonly revision: number
   readonly deliver: Deliver
-  /** Changes before this revision were compacted before they were read. */
+  /** Called if changes up to `revision` were compacted before they were read. They are not delivered. */
   readonly skipped: (revision: number) => void
   /** The newest revision, to continue from after compaction. */
   readonly newest: () => Promise<number>
@@ -96,7 +96,7 @@ export class Follower {
     }
   }
 
-  /** Every change up to there has been delivered, by this watch or by another server. */
+  /** Records that every change up to `revision` was delivered, by this watch or by another server. */
   advance(revision: number): void {
     this.#revision = revision
     for (const waiter of this.#waiters) if (waiter.revision <= revision) waiter.resolve()

@@ -59,8 +59,8 @@ export class Members {
   }
 
   /**
-   * Prefers the leader. Other members forward writes to it, and when it hands over, as it does before it stops,
-   * forwarded writes are lost without an error. The leader itself reports what it does not accept.
+   * Prefers the leader. Other members forward writes to it, and when it hands over leadership, as it does before it
+   * stops, forwarded writes are lost without an error. For writes sent to the leader itself, it returns an error.
    */
   async follow(): Promise<void> {
     const first = this.#preferred

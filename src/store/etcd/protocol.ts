@@ -119,7 +119,7 @@ const comparisons = (preconditions: readonly RevisionCheck[]): Buffer[] =>
   preconditions.map(({ key, modRevision }) => comparison(key, modRevision))
 const looks = (preconditions: readonly RevisionCheck[]): Buffer[] => preconditions.map(({ key }) => look(key, true))
 
-/** If a comparison fails, the response has the entry itself and, without their values, those of the preconditions. */
+/** If a comparison fails and there are preconditions, the response has the same entries as that of `encodeUpdate`. */
 export const encodeCreate = (key: Buffer, value: Buffer, preconditions: readonly RevisionCheck[] = []): Buffer =>
   message(
     comparison(key, 0),
@@ -128,7 +128,7 @@ export const encodeCreate = (key: Buffer, value: Buffer, preconditions: readonly
     ...(preconditions.length > 0 ? [look(key), ...looks(preconditions)] : []),
   )
 
-/** If a comparison fails, the response is as that of `encodeCreate`. */
+/** If a comparison fails, the response has the entry of `key` and, without their values, those of the preconditions. */
 export const encodeUpdate = (
   key: Buffer,
   value: Buffer,

@@ -38,7 +38,7 @@ async function listAtOneRevision(calls: EtcdCalls, { prefix, after, limit }: Lis
   for (;;) {
     const wanted = Math.min(limit - entries.length, pageEntries)
     const isEmpty = wanted <= 0 || Buffer.compare(from, end) >= 0
-    // etcd takes a limit of 0 for none, and refuses a range that ends before it begins.
+    // etcd takes a limit of 0 as unlimited, and refuses a range that ends before it begins.
     const request = isEmpty ? { key: layout.metaKey, countOnly: true } : { key: from, end, limit: wanted }
     const found = await calls.range({ ...request, revision }, pagingOptions)
     revision ??= found.header.revision
@@ -96,7 +96,7 @@ export async function readPast(calls: EtcdCalls, { prefix, after, target, ceilin
   throw new StoreError('Unavailable', `The changes after revision ${after} cannot be read from etcd; try again`)
 }
 
-/** A damaged change in the past counts as a gap. The list that follows reports what is still damaged. */
+/** Returns a gap for damaged changes, after which watchers list again. The list reports entries still damaged. */
 function changeOf(layout: Layout, event: EtcdEvent): ReturnType<Layout['change']> {
   try {
     return layout.change(event)

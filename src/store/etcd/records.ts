@@ -12,14 +12,14 @@ import { type EtcdEvent, type KeyRange, type KeyValue, prefixRange } from './pro
  * first opened, which stops servers that know only format 1. Other formats are refused.
  */
 const dataFormat = 4
-/** In this format revisions were counted from the last write of the meta record, which is also its first. */
+/** In this format revisions were counted from the last write of the meta record. Now they count from its first. */
 const upgradedFormat = 1
 /** Formats of builds before the first release. */
 const formerFormats: readonly number[] = [2, 3]
 
 /**
- * `startRev` is the revision of the store at the first write of this record, so that data that were moved here continue
- * to count.
+ * `startRev` is the revision of the store at the first write of this record. It keeps the revisions of data that were
+ * moved here from going back.
  */
 interface Meta {
   readonly format: number

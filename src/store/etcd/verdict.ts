@@ -20,8 +20,8 @@ export const grpc = {
 } as const
 
 /**
- * `final`: every member would say the same. `login`: repeat with a new token. `unclear`: the call may have been carried
- * out, or may be later. `either`: the call was or was not carried out, and a read tells.
+ * `final`: every member would say the same. `elsewhere`: not carried out; try another member. `login`: repeat with a
+ * new token. `unclear`: carried out or not, or may be later. `either`: carried out or not, which a read shows.
  */
 type Verdict = 'final' | 'elsewhere' | 'login' | 'unclear' | 'either'
 
@@ -34,7 +34,7 @@ const refusals: readonly (readonly [RegExp, Verdict])[] = [
   [/etcdserver: invalid auth token/, 'login'],
   [/etcdserver: (revision of auth store|auth: revision in header) is old/, 'login'],
   [/etcdserver: user name is empty/, 'login'],
-  // A write that was proposed with space left is carried out, and still refused if the space has run out by then.
+  // etcd carries out a write that was proposed with space left, but returns this if space has run out by then.
   [/etcdserver: mvcc: database space exceeded/, 'either'],
 ]
 const unclearCodes: ReadonlySet<number> = new Set([

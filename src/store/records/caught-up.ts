@@ -1,4 +1,4 @@
-// Waits until views have everything up to a revision, whatever prefix and server it was written by. Between two
+// Waits until views have everything up to a revision, whichever server wrote it, under whichever prefix. Between two
 // bookmarks a view alone cannot tell whether nothing has changed under its prefix or a change is still to arrive.
 import { compareRevs, type Rev, type Store } from '../store.ts'
 import type { View } from '../view.ts'

@@ -25,9 +25,9 @@ export interface EventRecord {
   readonly audience: 'admin' | 'dev'
   /** The deleted namespace that the event is from. */
   readonly namespace?: string
-  /** In the store only, of an earlier version: earlier events that share this record. */
+  /** Only in records that an earlier version stored: earlier events that share this record. */
   readonly earlier?: readonly EventRecord[]
-  /** In memory only: the event whose record holds this one too, and is deleted with it. */
+  /** In memory only: the name of the event whose record holds this one too. Both are deleted together. */
   readonly heldBy?: string
 }
 

@@ -81,7 +81,7 @@ export interface VmRecord {
   readonly labels: Readonly<Record<string, string>>
   readonly metadataKeys: readonly string[]
   readonly expiresAt?: string
-  /** Until when a caller waits for the deployment. One that fails or is late by then is deleted. */
+  /** Until when a caller waits for the deployment. If it fails or is not complete by then, the VM is deleted. */
   readonly awaitedUntil?: string
   /** Set if the VM boots from its disk although the image has memory. */
   readonly isCold?: true
@@ -135,7 +135,7 @@ export interface QuotaRecord {
     readonly memoryMiB?: number
     readonly macos?: number
   }
-  /** By owner. Default: 1. */
+  /** By owner: its use is divided by this to order waiting VMs. Default: 1. */
   readonly weights: Readonly<Record<string, number>>
   /** By the uid of a VM. Empty while nothing is limited. */
   readonly used: Readonly<Record<string, readonly [cpu: number, memoryMiB: number, macos: number]>>
@@ -240,7 +240,7 @@ export interface PoolRecord {
 interface PoolStatus {
   readonly ready: number
   readonly starting: number
-  /** The number that the schedule says. */
+  /** The value of `minIdle` that the schedule currently sets. */
   readonly minIdle?: number
   /** Why the pool has fewer slots than it should. */
   readonly reason?: string
@@ -292,7 +292,6 @@ export interface ImageRecord {
   readonly updatedAt: string
   /** The request that created it, so that a repetition finds it. */
   readonly requestKey?: string
-  /** The recipe by which nodes build it. */
   readonly recipe?: string
   /** The digest of its manifest. */
   readonly content?: string
@@ -363,7 +362,7 @@ export interface ImageCapture {
 
 export const isProtected = (image: ImageRecord): boolean => image.protected ?? image.source === undefined
 
-/** The content that a commit will replace stays deployable until then. */
+/** On arm64 the content that a commit will replace stays deployable until then. On amd64 it does not. */
 export const isDeployable = (image: ImageRecord): boolean =>
   isReady(image) || (image.capture?.kind === 'commit' && image.architecture === 'arm64')
 

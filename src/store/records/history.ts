@@ -50,7 +50,6 @@ export const together = (a: HistoryPoint, b: HistoryPoint): HistoryPoint => ({
 
 const asOne = (at: number, points: readonly HistoryPoint[]): HistoryPoint => points.reduce(together, noPoint(at))
 
-/** Adds points to a block. */
 export function withPoints(block: HistoryRecord | undefined, added: readonly HistoryPoint[]): HistoryRecord {
   const [first] = block?.points ?? []
   if (block?.isThin && first) return { points: [asOne(first.at, [...block.points, ...added])], isThin: true }

@@ -19,10 +19,7 @@ export function versionsOf(record: ImageRecord): readonly ImageVersion[] {
   return [{ version, at: version === 1 ? createdAt : updatedAt, ...made }]
 }
 
-/**
- * The list of versions after the next one is added. The current version is kept, and the oldest kept one is not any
- * more.
- */
+/** Returns the versions with `next` added. The current one becomes a kept one, and the oldest kept one no longer is. */
 export function withVersion(record: ImageRecord, next: ImageVersion): readonly ImageVersion[] {
   const before = versionsOf(record)
   const earlier = before.map((each, index): ImageVersion => {

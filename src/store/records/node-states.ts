@@ -9,7 +9,7 @@ interface NodeState {
   readonly isReady: boolean
   readonly at: string
   readonly seenAt: string
-  /** Checked again before every write, because the report of a returning node is the truth. */
+  /** Whether the agent is connected. Checked again before every write, because its reports take precedence. */
   isOpen(node: string): boolean
 }
 

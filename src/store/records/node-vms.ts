@@ -62,11 +62,11 @@ export class NodeVms {
     return undefined
   }
 
-  /** Nodes of which VMs have used more or less since a revision. Throws Compacted. */
+  /** Returns the nodes of which VMs have come to use more or less since a revision. Throws Compacted. */
   async touchedAfter(rev: Rev, signal: AbortSignal): Promise<ReadonlySet<string>> {
     const touched = new Set<string>()
     for await (const batch of this.#vms.watch('', rev, signal)) {
-      // The past has been delivered.
+      // A bookmark says that the past has been delivered.
       if ('type' in batch) break
       for (const change of batch as readonly unknown[])
         for (const node of nodesTouchedBy(change as Change<VmRecord>)) touched.add(node)

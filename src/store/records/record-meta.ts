@@ -1,7 +1,7 @@
 // Metadata that clients of the Kubernetes API keep with records of any kind, and the generation of a record.
 import { isDeepStrictEqual } from 'node:util'
 
-/** The caller of an operation that is carried out later. */
+/** A caller, stored with a browser session or with a deletion that waits for finalizers. */
 export type CallerRecord =
   | { readonly kind: 'user'; readonly name: string; readonly admin: boolean; readonly uid?: string }
   | { readonly kind: 'serviceaccount'; readonly name: string; readonly namespace: string; readonly uid: string }

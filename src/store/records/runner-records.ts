@@ -31,7 +31,7 @@ export interface RunnerPoolRecord {
   readonly deleting?: { readonly isForced: boolean }
   /** The id of the scale set at GitHub. */
   readonly scaleSetId?: number
-  /** The last message of GitHub that is stored here. */
+  /** The id of GitHub's last message whose jobs and counts are stored. */
   readonly cursor: number
   readonly demand: RunnerDemand
   /** Consecutive failures since a runner last connected. */

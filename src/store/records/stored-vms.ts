@@ -14,7 +14,7 @@ export function storedVms(store: Store): KindStore {
     known.set(entry, found)
     return found
   }
-  /** Converted only when it is read, because views use their own previous entry. */
+  /** Converts an entry only when its value is read, because views use their own previous entry. */
   const loadedLater = (entry: Entry): Entry => ({
     key: entry.key,
     get value() {

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import type { Collection } from '../collection.ts'
 import type { VmRecord } from './fleet-records.ts'
 
-/** What counts of a VM. */
+/** The part of a VM's life that counts as use. */
 export interface VmSpan {
   readonly namespace: string
   readonly owner: string

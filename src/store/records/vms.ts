@@ -86,7 +86,7 @@ export async function forgetVm(fleet: Fleet, key: string, uid: string): Promise<
     releaseQuota(fleet, fleet.vms.scopeOf(key), uid),
     ...(secret ? [fleet.vmSecrets.delete(secret).catch(ignoreLost)] : []),
   ]
-  // Callers are told only after all of it has ended.
+  // Even if one fails, the others end before the caller gets the error.
   await allEnded(left)
 }
 

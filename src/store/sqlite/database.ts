@@ -229,7 +229,7 @@ export class Database {
   }
 }
 
-/** What an entry points to. Throws Damaged if the row is missing, or is not this key's. */
+/** Returns the log row that an entry points to. Throws Damaged if it is missing, damaged, or of another key. */
 function soundRow(found: unknown): Row {
   const [key, ...stored] = found as [string, ...StoredRow]
   const [rev, owner, , text] = stored

@@ -46,7 +46,7 @@ export async function openSqlite(folder: string, options: SqliteOptions = {}): P
   await prepareFiles(folder, file)
   const { keepRevisions = 10_000, startRev = 0 } = options
   const workerData: ThreadOptions = { file, folder, keepRevisions, startRev }
-  // Without the flags of this process, some of which (--input-type) apply to its main file only.
+  // The thread gets no flags of this process, some of which (--input-type) apply to its main file only.
   const program = options.thread ?? findThread('sqlite-thread', import.meta.url)
   const worker = new Worker(program, { name: 'svc3-store', workerData, execArgv: [] })
   const opening = await firstMessage(worker).catch((cause: unknown) => {

@@ -12,7 +12,7 @@ export class Mark {
     this.#fd = fs.openSync(`${databaseFile}-mark`, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600)
   }
 
-  /** Returns 0 if there is no readable mark. A mark can only prove that something is missing. */
+  /** Returns 0, which proves nothing, if there is no readable mark. */
   read(): number {
     const bytes = Buffer.alloc(64)
     const length = fs.readSync(this.#fd, bytes, 0, bytes.length, 0)

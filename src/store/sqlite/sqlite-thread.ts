@@ -16,7 +16,7 @@ const { file, folder, keepRevisions, startRev } = workerData as ThreadOptions
 
 function openDatabase(): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: 0 })
-  // Set before the first access. The lock is then held until the process ends, and no -shm file is needed.
+  // Set before the first access, so that the lock is held until the database is closed, and no -shm file is needed.
   db.exec('PRAGMA locking_mode = EXCLUSIVE')
   const { user_version: version } = db.prepare('PRAGMA user_version').get() as { user_version: number }
   const { application_id: application } = db.prepare('PRAGMA application_id').get() as { application_id: number }
@@ -96,7 +96,7 @@ function serve(database: Database, port: NonNullable<typeof parentPort>): void {
     }
     port.postMessage(replies)
     if (group.some(([kind]) => kind === 'close')) port.close()
-    // After the replies, so that no caller waits for it, and only once an eighth more has gathered, so that it is rare.
+    // Compacts after the replies, so that no caller waits, and rarely: only once an eighth more has gathered.
     else if (database.uncompactedRevisions > keepRevisions + keepRevisions / 8)
       database.compact(database.rev - keepRevisions)
   }

@@ -152,7 +152,7 @@ async function openPart(part: string): Promise<Handle> {
   }
 }
 
-/** Writes the response without zeros, as holes. The size of the file is always the progress. Returns it. */
+/** Writes the response, with holes for zeros. Returns the size of the file, which is the progress even on an error. */
 async function save(answer: TransportResponse, handle: Handle, start: number, meter: TransferMeter): Promise<number> {
   const hash = crypto.createHash('sha256')
   const length = Number(answer.header('content-length'))
@@ -190,7 +190,7 @@ const zeros = Buffer.alloc(65_536)
 const isZero = (piece: Uint8Array): boolean =>
   piece.length <= zeros.length && zeros.subarray(0, piece.length).equals(piece)
 
-/** Discards a partial file that is longer than the whole. */
+/** Reports whether to try again. Discards a partial file that is longer than the whole. */
 async function isRetriable(error: unknown, handle: Handle): Promise<boolean> {
   if (!(error instanceof ApiError && error.reason === 'RangeNotSatisfiable')) return isTransient(error)
   await handle.truncate(0)

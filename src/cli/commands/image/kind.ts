@@ -123,7 +123,7 @@ const currentOf = ({ version, versions = [] }: Image): string | undefined => {
   return current ? versionText(current) : version?.toString()
 }
 
-/** Newest first. */
+/** Returns the versions before the current one, newest first. */
 const earlierOf = ({ version, versions = [] }: Image): string[] =>
   versions
     .filter((each) => each.version !== version)

@@ -105,7 +105,7 @@ function finish(client: Client, params: Params, sha256: string, signal: AbortSig
   return retry(() => client.call(finishUpload, input), { policy: retryPolicies.longCall, signal, isRetriable })
 }
 
-/** A conflict means that the service has another offset, which the next attempt reads. */
+/** A conflict means that the service has another offset, which `send` reads before its next attempt. */
 const isRetriable = (error: unknown): boolean =>
   isTransient(error) || (error instanceof ApiError && error.reason === 'Conflict')
 

@@ -12,7 +12,7 @@ import { type Context, defineCommand, millisecondsOf, namespaced, printed } from
 import { exitCodes } from '../../line/usage.ts'
 
 const deployMinutes = 10
-/** Removes a VM that this command could not delete. Longer than the whole check. */
+/** After this time, which is longer than the check, the service deletes a VM that this command could not. */
 const ttl = '30m'
 const lookMs = 180_000
 const againMs = 1_000
@@ -75,14 +75,14 @@ async function lookInside(context: Context, client: Client, pool: RunnerPool): P
   const { signal } = context
   const expected = { folder, user, host: new URL(url).hostname }
   const userdata = Buffer.from(checkScript(expected)).toString('base64')
-  // Chosen here, so that the VM can be deleted even without a response.
+  // The name is chosen here, so that the VM can be deleted even without a response.
   const vm = `${pool.name}-doctor-${nameSuffix(randomBytes(5))}`
   const params = { namespace, vm }
   const body = { name: vm, vmConfig: config, userdata, cold: true, ttl, timeout: deployMinutes }
   let isOurs = true
   context.note(`Deploying a VM of ${config}`)
   try {
-    // Longer than the timeout of the service, which reports the reasons.
+    // The client waits longer than the service, whose timeout reports the reasons.
     const timeoutMs = millisecondsOf(deployMinutes + 1)
     await client.call(deployVm, { params: { namespace }, body, signal, timeoutMs }).catch((error: unknown) => {
       isOurs = !hasReason(error, 'AlreadyExists')
@@ -104,7 +104,7 @@ async function lookInside(context: Context, client: Client, pool: RunnerPool): P
         ]
     }
   } finally {
-    // Also after Ctrl-C. A refused VM does not exist, and the service may have deleted a failed one.
+    // The VM is deleted even after Ctrl-C. It may not exist, because it was refused or the service deleted it.
     if (isOurs)
       await client.call(deleteVm, { params, timeoutMs: deleteMs }).catch((error: unknown) => {
         if (!hasReason(error, 'NotFound')) throw error

@@ -85,7 +85,7 @@ export function guestOf(context: Context, options: Settings): Pick<RunnerPoolCha
   return { ssh: { user, password } }
 }
 
-/** Undefined if no option names a credential. */
+/** Returns the credential for GitHub; undefined if no option names one. */
 export async function credentialOf(
   context: Context,
   options: OptionValues<typeof credentialOptions>,

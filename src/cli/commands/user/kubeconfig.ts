@@ -98,7 +98,7 @@ const fileOf = (host: Host): string => {
   return path.resolve(host.workingDir, first ?? path.join(host.env.HOME || os.homedir(), '.kube', 'config'))
 }
 
-/** Undefined if the text is not a YAML object. */
+/** Returns the fields of a YAML object; undefined for any other text. */
 function fieldsIn(parse: (text: string) => unknown, text: string): Fields | undefined {
   try {
     const found = parse(text) ?? {}

@@ -62,7 +62,7 @@ async function presentLogin(context: Context): Promise<string | undefined> {
     return `Already logged in as ${subjectOf(claims)} on ${apiUrl}${name === undefined ? '' : ` (context ${name})`}`
   } catch (error) {
     if (context.signal.aborted) throw error
-    return undefined // the login that follows says what is wrong, or mends it
+    return undefined // the login that follows solves the problem or reports it
   }
 }
 

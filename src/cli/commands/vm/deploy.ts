@@ -178,7 +178,7 @@ async function deploy(
     // Scripts look for this exact line.
     if (context.isTalking) context.host.stderr.write(`Waiting for VM ${name} to be deployed.\n`)
   })
-  // Delayed, so that it does not precede a refusal.
+  // The line is delayed, so that it does not precede a refusal.
   const timer = setTimeout(announce, silentMs)
   try {
     const followed = { client, namespace, name, onStep: announce }
@@ -192,7 +192,7 @@ async function deploy(
   }
 }
 
-/** Refusals come sooner. */
+/** How long the announcement waits for a refusal. */
 const silentMs = 3_000
 
 function once(work: () => void): () => void {

@@ -36,7 +36,7 @@ export const command = defineCommand({
       isLost = true
     }
     const shownAfterLoss: ChunkFormat = (chunk) => {
-      // Printed with the first output, because a stream that keeps ending would print it each time.
+      // The note comes with the first output, because a stream that keeps ending would print it each time.
       if (isLost) note('Reconnected; output in between may be missing')
       isLost = false
       return shown(chunk)

@@ -43,10 +43,10 @@ export async function whileFollowing<T>(
   }
 }
 
-/** Most VMs are deleted sooner, without a progress line. */
+/** How long a deletion runs without a progress line. Most take less. */
 const quickMs = 300
 
-/** The same for deleting one of several VMs. Shows steps on a terminal only, but always if the node is lost. */
+/** Like whileFollowing, for deleting VMs. Shows steps on a terminal only, but always if the node is lost. */
 export async function whileDeleting<T>(
   context: Context,
   followed: Followed & { readonly board: Board; readonly hintIfLost: string | undefined },

@@ -17,7 +17,7 @@ const bootOf = ({ conditions }: Vm) => conditions.find(({ type }) => type === 'B
 /** Whether SSH has answered. */
 export const hasBooted = (vm: Vm): boolean => bootOf(vm)?.status === 'True'
 
-/** Undefined if the VM is not running. */
+/** Returns whether the VM has booted, as text; undefined if the VM is not running. */
 export function bootText(vm: Vm): string | undefined {
   const known = bootOf(vm)
   if (!known) return vm.powerState === 'running' ? 'not yet: SSH has not answered' : undefined

@@ -20,7 +20,7 @@ interface GreetingOptions {
   readonly onRetry?: (problem: string) => void
 }
 
-/** Shows the reason after the first attempt. */
+/** Waits for the greeting. After the first attempt, shows why none has come. */
 export async function awaitGreeting(
   context: Context,
   dial: Dial,

@@ -6,7 +6,7 @@ import type { Host } from '../../../host.ts'
 /** The oldest files beyond this number are removed, because VMs are short-lived. */
 const maxFiles = 500
 
-/** Undefined without a writable folder. */
+/** Returns the file for a disk; undefined without a writable folder. */
 export function knownHostsFile({ env }: Pick<Host, 'env'>, disk: string): string | undefined {
   const config = env.XDG_CONFIG_HOME || (env.HOME && `${env.HOME}/.config`)
   if (!config) return undefined
@@ -15,7 +15,7 @@ export function knownHostsFile({ env }: Pick<Host, 'env'>, disk: string): string
     fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
     keepNewest(folder)
   } catch {
-    return undefined // not writable: as if there were none
+    return undefined
   }
   return `${folder}/${encodeURIComponent(disk)}`
 }

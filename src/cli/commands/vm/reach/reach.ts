@@ -20,7 +20,7 @@ export function dialerFor(context: Context, { namespace, vm, port }: Target): Di
   const params: Readonly<Record<string, string>> = { namespace, vm }
   const path = connectVm.path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
   return async (signal) => {
-    // Each dial, so that an expired token is renewed.
+    // The connection is looked up for each dial, so that an expired token is renewed.
     const connection = await context.connection()
     const { dialTunnel } = await import('../../../../client/tunnel.ts')
     return dialTunnel({
