@@ -38,16 +38,16 @@ export interface AgentOptions extends NodeImagesOptions {
   readonly capacity?: CapacityOptions
   /** Called if the node has not joined the cluster, or was removed from it. */
   readonly joinToken?: (() => Promise<string>) | undefined
-  /** Gives a node that has joined a new key. */
+  /** Replaces the key of a node that has joined. */
   readonly renewKey?: boolean
-  /** Remove VMs that the server's first list does not contain, even those that were kept before. */
+  /** Removes VMs that the server's first list does not contain, even those that an earlier agent kept. */
   readonly removeUnknown?: boolean
-  /** Tests only. */
+  /** Tests only, like the next two. */
   readonly durability?: Durability
   readonly graceSeconds?: number
   readonly stopTimeoutMs?: number
   readonly trust?: Trust | undefined
-  /** The pinned authority of the servers; stored for the next start. */
+  /** The fingerprint of the servers' key. It is stored when the node joins, for the next start. */
   readonly pin?: string | undefined
 }
 
@@ -65,10 +65,10 @@ const defaultGraceSeconds = 30
 const defaultStopTimeoutMs = 5_000
 const firstHeartbeatSeconds = 10
 const maxRefusals = 5
-/** More than a fill fetches ahead, so that a chunk that a guest waits for gets a connection. */
+/** More connections than chunks are fetched ahead, so that a chunk that a guest waits for gets one at once. */
 const maxChunkSockets = 16
 
-/** Retries until a server responds. Throws if the folder cannot be used or the cluster refuses the node. */
+/** Joins the cluster, retrying until a server responds. Throws if it refuses, or if the folder cannot be used. */
 export async function startAgent(options: AgentOptions, signal = new AbortController().signal): Promise<Agent> {
   const release = await holdFolder(options.folder)
   try {
@@ -76,8 +76,8 @@ export async function startAgent(options: AgentOptions, signal = new AbortContro
     const addresses = createAddresses(options.apiUrls, options.name)
     const connection = createConnection({ ...options, addresses, identity })
     await join(connection, options.log, signal)
-    // Content has its own connections, so that it does not delay reports: the server would consider the node lost. Chunks have
-    // others again, because a chunk occupies a connection for long on a slow network.
+    // Content has its own connections: if it delayed reports, the server would consider the node lost. Chunks have
+    // separate ones, because a chunk occupies a connection for long on a slow network.
     const joined = { ...options, addresses, joinToken: undefined, identity }
     const content = createConnection(joined)
     const chunks = createConnection({ ...joined, maxSockets: maxChunkSockets })
@@ -155,7 +155,7 @@ async function runAgent(options: AgentOptions, connections: Connections): Promis
       const body = { vms: [...vms], ...(figures && { images: { ...figures } }) }
       return (await connection.call(reportVms, { body }, signal)).unknown
     },
-    // Only a reason to request a new HELLO, which decides.
+    // The VM is not removed for this reason. A new HELLO is requested, whose list decides.
     unknown: (uid) => {
       const worker = roster.get(uid)
       if (worker && !worker.isSilent) stream.renew()
@@ -265,11 +265,11 @@ async function runAgent(options: AgentOptions, connections: Connections): Promis
 
 interface NodeReport {
   send(signal: AbortSignal): Promise<void>
-  /** For a server that may know nothing of this node yet. */
+  /** Sends a whole report, because the server may know nothing of this node yet. */
   sendAll(signal: AbortSignal): Promise<void>
 }
 
-/** Reports the node itself: its capacity, images and free ports. */
+/** Reports the node itself: its capacity, its images and the ports in use. */
 function createNodeReport(
   { driver, version, folder, log, ...options }: AgentOptions,
   { connection, credentials }: Connections,

@@ -17,14 +17,14 @@ import { type AgentConnection, isRetriable } from './link/connection.ts'
 import type { NodeCredentials } from './link/peer-tls.ts'
 
 export interface NodeImagesOptions {
-  /** Identity and VMs of this node. */
+  /** Holds the identity and the VMs of this node. */
   readonly folder: string
   /** Agents of one host may share it. */
   readonly imageFolder: string
   readonly driver: Driver
   /** The space for copies of images; by default four fifths of the free space. */
   readonly imageQuotaBytes?: number | undefined
-  /** Exchange content with other nodes through this port; 0 chooses a free one. */
+  /** The port for exchanging content with other nodes; 0 chooses a free one. Undefined: none is exchanged. */
   readonly peerPort?: number | undefined
   /** Tests only: how long a peer may send nothing. */
   readonly peerSilenceMs?: number

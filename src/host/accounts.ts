@@ -18,7 +18,7 @@ export async function findAccount(name: string, run: RunProgram): Promise<Accoun
   }
 }
 
-/** Creates a system user without login. On macOS this is refused, because Apple's framework runs VMs only for people. */
+/** Creates a system user without login. Throws on macOS, where only a user who has logged in once can run VMs. */
 export async function createAccount(name: string, home: string, run: RunProgram): Promise<Account> {
   if (process.platform === 'darwin')
     throw new Error(`User ${name} not found on this Mac. Choose an existing user with --user`)

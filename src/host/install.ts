@@ -49,7 +49,7 @@ const recordFile = 'install.json'
 const pathOn = ({ root }: Pick<Installation, 'root'>, file: string): string =>
   root === undefined ? file : path.join(root, file)
 
-/** Flags of Node, as in bin/svc3, which services do not run. */
+/** The flags that bin/svc3 passes to Node.js, because services run without that script. */
 const flags: Readonly<Record<ServiceKind, readonly string[]>> = { agent: [], server: ['--max-semi-space-size=16'] }
 
 const definitionOf = (
@@ -117,7 +117,7 @@ export async function installSteps(target: Installation, request: InstallRequest
 /** A file in every data folder that an agent or a server has used. */
 const marks: Readonly<Record<ServiceKind, string>> = { agent: 'node.json', server: 'master.key' }
 
-/** The service could not read the data of another user, nor stop VMs that run as another user. */
+/** Refuses a data folder of another user: the service could not read it, nor stop VMs that run as that user. */
 async function requireOwn(dataDir: string, { uid }: Account, user: string, kind: ServiceKind): Promise<void> {
   const mark = await fs.lstat(path.join(dataDir, marks[kind])).catch(() => undefined)
   if (!mark || mark.uid === uid) return

@@ -99,7 +99,7 @@ async function digestOf(dist: string, nodeVersion = ''): Promise<string> {
   return hash.digest('hex').slice(0, 12)
 }
 
-/** Independent of the umask, because the service's user has to read the files. */
+/** Makes files readable to all whatever the umask is, because the service's user has to read them. */
 async function openToAll(folder: string): Promise<void> {
   await fs.chmod(folder, 0o755)
   for (const entry of await fs.readdir(folder, { recursive: true, withFileTypes: true })) {

@@ -16,7 +16,7 @@ export interface KnownRunner {
 
 export interface Registration {
   readonly runnerId: number
-  /** Starts the runner, once. */
+  /** The configuration that the runner starts with. It can be used once. */
   readonly secret: string
 }
 
@@ -25,7 +25,7 @@ export type RemovalResult = 'removed' | 'busy'
 
 /** While it is open, no other process receives jobs of the scale set. */
 export interface DemandQueue {
-  /** When the queue was opened. */
+  /** The demand when the queue was opened. */
   readonly demand: JobDemand
   /** Waits for the message after `cursor`; undefined after a while without one. `capacity`: how many runners there can be. */
   next(cursor: number, capacity: number, signal: AbortSignal): Promise<Batch | undefined>

@@ -32,7 +32,7 @@ export interface CaptureContext {
   readonly stopping: AbortSignal
   /** A wait that ends early when the server is back. */
   readonly pause: typeof wait
-  /** Packs one capture at a time, because each uses all cores. */
+  /** Runs the packing of one capture at a time, because each uses all cores. */
   inTurn(work: () => Promise<void>): Promise<void>
   /** Whether the newest desired state of the VM names the capture. */
   isDesired(state: CaptureState): boolean
@@ -74,7 +74,7 @@ export class CaptureRun {
     return this.#work
   }
 
-  /** Keeps the content that is packed for it from being evicted. */
+  /** Keeps the content that is packed for this capture from being evicted. */
   async hold(): Promise<void> {
     try {
       this.#release = await this.#context.images.holdContent(this.id, this.#state.image)
@@ -221,7 +221,7 @@ export class CaptureRun {
     let current: CaptureProgress = { percent: packedPercent, bytes: 0 }
     await deliver(content, await packer.contentsOf(content), {
       receiver: { ...server, finish: (digest, during) => this.#finish(digest, during) },
-      // Content that was evicted here in the meantime may be on a server that is away.
+      // Not from the store: content that was evicted here in the meantime may still be on a server.
       read: (digest, bytes, during) => source.read(digest, bytes, during),
       signal,
       pause,

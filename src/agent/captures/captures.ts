@@ -23,7 +23,7 @@ interface CapturesOptions
   extends Pick<CaptureContext, 'node' | 'driver' | 'images' | 'packer' | 'content' | 'states' | 'server' | 'log'> {
   /** Called when a capture of this VM has ended. */
   changed(uid: string): void
-  /** Tests only. */
+  /** Tests only, like the next one. */
   readonly retry?: RetryPolicy
   readonly registryRetry?: RetryPolicy
 }
@@ -77,7 +77,7 @@ export class Captures {
     for (const state of await this.#options.states.list()) await this.#add(state)
   }
 
-  /** Called whenever the server has sent the desired state. */
+  /** Starts all captures, and ends their waits. Called whenever the server has sent the desired state. */
   begin(): void {
     this.#hasBegun = true
     this.#serverBack.abort()
@@ -107,7 +107,7 @@ export class Captures {
     return [...this.#running.values()].some((run) => run.uid === uid)
   }
 
-  /** Drops all other captures of this VM. */
+  /** Drops the captures of this VM that are not among `ids`. */
   setDesired(handle: Handle, ids: readonly string[]): void {
     this.#desired.set(handle.uid, ids)
     for (const run of this.#running.values()) {

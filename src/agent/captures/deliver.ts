@@ -31,7 +31,7 @@ interface DeliverOptions {
 
 const maxUploads = 4
 const digestsPerCall = 5_000
-/** For a server that keeps losing content. */
+/** How often to send again what a server loses. */
 const maxRounds = 5
 /** About an hour. A server that cannot be reached is retried without limit. */
 const defaultMaxRefusals = 240

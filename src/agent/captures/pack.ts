@@ -84,7 +84,7 @@ export class Packer {
       const { bytes } = encodeManifest({ ...manifest, ...parts })
       return (await recording.put(bytes, { signal: options.signal })).digest
     } catch (error) {
-      // Without a manifest, later captures do not find this content. When the agent stops, the next one packs with it.
+      // No manifest names this content, so it is deleted. When the agent stops, it stays: the next agent packs with it.
       const { aborted: isStopping, reason } = options.signal
       if (!isStopping || reason instanceof Canceled) await free(store, put, options.isAlone)
       throw error
@@ -252,7 +252,7 @@ async function packMachine({ config, nvram }: MachineFiles, store: ContentStore,
   return { config: await attach(config), ...(nvram !== undefined && { nvram: await attach(nvram) }) }
 }
 
-/** Keeps content that was stored or read since, because others use it. What remains is evicted when space is needed. */
+/** Deletes content, except what was put or touched since the call. What remains is evicted when space is needed. */
 async function free(store: ContentStore, digests: Iterable<string>, isAlone: PackOptions['isAlone']): Promise<void> {
   const beforeMs = Date.now()
   if (!(await isAlone())) return
@@ -264,7 +264,7 @@ function requireFile(file: string | undefined): string {
   return file
 }
 
-/** For an image that this node has only in part: chunks that it lacks are not fetched only to be packed again. */
+/** Returns which chunks are stored, if not the whole image is: others are not fetched only to be packed again. */
 async function storedChunks({ layers }: Manifest, base: BaseImage | undefined, store: ContentStore) {
   if (base) return undefined
   const stored = new Set<string>()

@@ -155,7 +155,7 @@ function openTarget(
   }
 }
 
-/** The name that users gave, with the digest that it had. */
+/** Returns the reference that users gave, with the digest that it had. */
 function sourceOf({ pinned, name }: NonNullable<PushTarget['from']>): ImageReference | undefined {
   const [exact, named] = [pinned, name].map((text) => parseImageReference(text, 'pull'))
   if (!exact?.ok) return undefined

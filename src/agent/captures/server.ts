@@ -16,7 +16,7 @@ export interface CaptureProgress {
   readonly percent: number
   readonly bytes: number
   readonly phase?: string
-  /** Pushes only, as are the next two. */
+  /** Only for pushes, like the next two. */
   readonly bytesTotal?: number
   readonly bytesSkipped?: number
   /** Set while the registry does not respond. */

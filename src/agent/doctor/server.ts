@@ -13,7 +13,7 @@ import { type Check, type CheckResult, ok, problem, warning } from './doctor.ts'
 
 const timeoutMs = 10_000
 const maxAnswerBytes = 1_048_576
-/** Servers refuse tokens of nodes whose clock differs by more. */
+/** Servers issue no token to a node whose clock differs by more. */
 const refusedSeconds = 60
 const warnedSeconds = 5
 
@@ -96,13 +96,13 @@ async function clock(answer: Promise<Answer>): Promise<CheckResult> {
   return (off < refusedSeconds ? warning : problem)(found, advice)
 }
 
-/** Sent without a token: the server refuses the request, and its answer shows whether the Upgrade arrived. */
+/** Requests an Upgrade without a token: the server's refusal shows whether the Upgrade arrived. */
 async function websocket(
   { apiUrl, trust, version }: { readonly apiUrl: string; readonly trust: Trust | undefined; readonly version: string },
   answer: Promise<Answer>,
   signal: AbortSignal,
 ): Promise<CheckResult> {
-  // The check of the service has reported it.
+  // The check of the service has reported the failure.
   const server = await answer.catch(() => undefined)
   if (!server) return warning('unknown', 'The server did not answer')
   let isReceived = false

@@ -12,7 +12,7 @@ const busy = 5
 /** Returns a function that releases the folder. Throws LockedError while another agent has it. */
 export async function holdFolder(folder: string): Promise<() => Promise<void>> {
   await fs.mkdir(folder, { recursive: true, mode: 0o700 })
-  // Says what is wrong with the folder, which SQLite does not.
+  // The error of this call says what is wrong with the folder; SQLite's would not.
   await fs.access(folder, fs.constants.W_OK)
   const pidFile = path.join(folder, 'agent.pid')
   const lock = new DatabaseSync(path.join(folder, 'agent.lock'))

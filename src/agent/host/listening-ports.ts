@@ -52,7 +52,7 @@ export function parseNetstat(text: string): Listener[] {
   return found
 }
 
-/** For little-endian machines, which all are. IPv6 addresses are returned as they are, except those that concern IPv4. */
+/** For little-endian machines, as all supported ones are. IPv6 addresses stay in hex, except `::` and mapped IPv4. */
 function addressOf(hex: string): string {
   if (hex.length === 8) return ipv4Of(hex)
   if (/^0+$/.test(hex)) return '::'
@@ -66,8 +66,8 @@ const ipv4Of = (hex: string): string =>
     .join('.')
 
 /**
- * Ports that cannot be bound on an address, or on the address on which its slots wait, because a claim moves their ports.
- * `own` are the ports of this node's VMs.
+ * Returns the ports that cannot be bound on an address or on the address of its waiting slots: a claim moves a slot's
+ * ports from there to the first. `own` are the ports of this node's VMs.
  */
 export function busyPorts(all: readonly Listener[], ip: string, own: ReadonlySet<number>): number[] {
   const concerned = new Set([ip, waitingAddress(ip), ...any])

@@ -31,7 +31,7 @@ export interface ArrivalState {
   readonly waiting?: string
 }
 
-/** Positions of the chunks that boots of an image read first. `read`: those of one more boot, to be recorded. */
+/** Returns positions of the chunks that boots of an image read first, after recording `read`, those of another boot. */
 export type BootOrder = (
   content: string,
   read: readonly number[] | undefined,
@@ -57,7 +57,7 @@ interface Served {
   readonly image: BaseImage
 }
 
-/** What a boot reads is recorded for this long after the start. */
+/** Reads count as those of a boot for this long after the incomplete disk can be read. */
 const bootMs = 30_000
 const bootOrderTimeoutMs = 5_000
 
@@ -115,7 +115,7 @@ export class Arrival {
     return this.#fill?.progress ?? { bytes: 0, of: 0 }
   }
 
-  /** `copy`: the image is complete already, but a VM still reads from the socket. `ended` is called once. */
+  /** `copy` is complete, but a VM still reads from the socket. `ended` is called once all VMs have moved to it. */
   start(copy: BaseImage | undefined, ended: () => void): void {
     const timer = setInterval(() => this.#tick(), 1_000)
     this.#resources.defer(() => clearInterval(timer))
@@ -290,7 +290,7 @@ class ProgressMeter {
   #reported = { atMs: performance.now(), bytes: 0, step: -1 }
   #bytesPerSecond = 0
 
-  /** The rate since the report before the last. */
+  /** The rate between the last two reports. */
   get bytesPerSecond(): number {
     return this.#bytesPerSecond
   }

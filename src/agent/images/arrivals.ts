@@ -24,7 +24,7 @@ export interface BeginOptions {
 }
 
 interface ArrivalsOptions extends Omit<ArrivalOptions, 'socket' | 'retry' | 'memoryFirst'> {
-  /** Short, and used by this agent only. */
+  /** The path must be short, and used by this agent only. */
   readonly socketFolder: string
   /** Tests only. */
   readonly retry?: RetryPolicy | undefined
@@ -62,7 +62,7 @@ export class Arrivals {
     }
   }
 
-  /** The incomplete image that a VM runs on. */
+  /** Returns the image that a VM reads from a socket, and its progress. */
   of(uid: string): { readonly image: BaseImage; readonly state: ArrivalState } | undefined {
     const arrival = this.#find(uid)
     return arrival?.image && { image: arrival.image, state: arrival.state }

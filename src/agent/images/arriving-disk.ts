@@ -77,7 +77,7 @@ export class ArrivingDisk implements ServedDisk {
     })
   }
 
-  /** Closes the previous file: it is deleted, and takes up space while it is open. */
+  /** Closes the previous file, because a deleted file takes up space while it is open. */
   async replace(content: DiskContent): Promise<void> {
     const before = this.#content
     this.#content = content

@@ -100,7 +100,7 @@ export class Pins {
     const failed = (error: unknown): void => void failures.push(error)
     // The pins are written before anything is fetched, so that a new copy is not evicted.
     await images.pin([...keys.keys()]).then(() => this.#fetchAll(keys), failed)
-    // Done even if writing failed: the disk may be full because of these copies.
+    // Copies are dropped even if writing failed: the disk may be full because of them.
     for (const key of drops) if (!keys.has(key)) await images.drop(key).catch(failed)
     changed()
     if (failures.length > 0) throw failures[0]

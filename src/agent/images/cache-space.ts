@@ -45,7 +45,7 @@ interface RoomOptions {
 type Disk = Evictable & { readonly kind: 'disk'; readonly folder: string }
 
 const defaultShare = 0.8
-/** Left free for the rest of the host, whatever the quota is. */
+/** The smaller of these two is left free for the rest of the host, whatever the quota is. */
 const maxMarginBytes = 2 ** 30
 const marginShare = 0.02
 const maxAttempts = 5
@@ -118,7 +118,7 @@ export class CacheSpace {
     return this.#inventory.copies
   }
 
-  /** Settles now and then, because growing disks of VMs leave less space for images. */
+  /** Settles if the last inventory is old, because growing disks of VMs leave less space for images. */
   report(): Space {
     if (performance.now() - this.#inventoriedMs > inventoryMs) void this.settle().catch(() => undefined)
     return { quotaBytes: this.#quotaBytes, usedBytes: this.#usedBytes }
@@ -144,7 +144,7 @@ export class CacheSpace {
     return { freeBytes }
   }
 
-  /** Whether this many bytes are free now. Repeats if a copy came into use before it could be evicted. */
+  /** Evicts until so many bytes are free; returns whether they are. Repeats if a copy came into use before that. */
   async #free(bytes: number, kinds: readonly Evictable['kind'][] = ['chunks', 'disk']): Promise<boolean> {
     for (let attempt = 1; ; attempt++) {
       const beforeMs = Date.now()

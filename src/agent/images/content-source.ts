@@ -14,7 +14,7 @@ import { reasonOf } from '../../platform/reason.ts'
 import { orAborted, type RetryPolicy, retry, retryPolicies } from '../../platform/retry.ts'
 import { isRetriable } from '../link/connection.ts'
 
-/** Opens content on the server. It is not checked. */
+/** Opens content on the server, without checking it against its digest. */
 export type OpenBlob = (digest: string, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
 
 /** Reads checked content from a peer; undefined if no peer has it. */
@@ -56,7 +56,7 @@ export interface SourceOptions {
   readonly isPassedOn?: boolean
   /** Called with the reason while the server asks to try later. With it, such refusals are retried for most of an hour. */
   readonly onWait?: ((reason: string) => void) | undefined
-  /** Tests only. */
+  /** Tests only, like the next two. */
   readonly retry?: RetryPolicy | undefined
   readonly maxRefusals?: number
   readonly silenceMs?: number

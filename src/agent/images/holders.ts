@@ -65,7 +65,7 @@ export async function openHolders(imageFolder: string, agentFolder: string, driv
   }
 }
 
-/** The image that the disk was made from, and those that its next disk would be made from. */
+/** Returns the keys of the image that the disk was made from, of the one for its next disk, and of the ISO. */
 function keysOf({ base, desired }: VmHandleRecord): string[] {
   const { image, isoContent } = desired
   return [base, image.content, image.recipe && `recipe:${image.recipe}`, isoContent].filter((key) => key !== undefined)

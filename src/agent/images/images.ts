@@ -51,7 +51,7 @@ export const baseKeyOf = (image: VmImage, { digest }: Pick<BaseImage, 'digest'>)
 
 export interface Images {
   ensure(image: VmImage, options: EnsureOptions): Promise<BaseImage>
-  /** The complete copy, if this node has it. */
+  /** Returns the complete copy, if this node has it. Always undefined for an image that is built from a recipe. */
   find(image: VmImage): Promise<BaseImage | undefined>
   /** Like `ensure`, but may resolve with an image on a socket, which is still being fetched. */
   arrive(image: VmImage, user: ArrivalUser, options: BeginOptions & EnsureOptions): Promise<BaseImage>
@@ -111,7 +111,7 @@ interface ImagesParts {
   store(): Promise<ContentStore>
 }
 
-/** As long as reports of nodes allow. */
+/** The longest name that a node's report may contain. */
 const maxNameLength = 512
 
 export async function openImages(options: ImagesOptions): Promise<NodeImages> {
@@ -295,7 +295,7 @@ class NodeImages implements Images {
     })
   }
 
-  /** Remembers the name of a complete copy. */
+  /** Remembers the name of a complete copy. Returns the copy with the name of the image. */
   #named(image: VmImage, copy: BaseImage): BaseImage {
     const { names } = this.#parts
     const name = image.reference ?? image.name

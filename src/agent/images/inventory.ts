@@ -13,7 +13,7 @@ export interface LocalCopy {
   readonly folder: string
   readonly bytes: number
   readonly usedMs: number
-  /** The registry that it was pulled from. */
+  /** The image in a registry that it was pulled from. */
   readonly pulled?: { readonly reference: string; readonly sizeBytes: number }
 }
 
@@ -31,7 +31,7 @@ const folderPattern = /^sha256-([0-9a-f]{64})$/
 const blockBytes = 512
 /** The prefix of leases that are not on copies: their owners are storing chunks that no manifest names yet. */
 export const packing = 'packing:'
-/** Newer chunks may get a manifest soon. */
+/** Newer chunks without a copy are not evicted, because they may get a manifest soon. */
 const graceMs = 10 * 60_000
 
 export async function takeInventory(folder: string, recipes: Readonly<Record<string, Recipe>>): Promise<Inventory> {

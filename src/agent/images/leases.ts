@@ -16,7 +16,7 @@ interface Lease {
 }
 
 const pattern = /^(.+)\.(use|remove)\.(\d+)-([0-9a-f]{16})\.[0-9a-f]{12}$/
-/** The wait for a removal, which is one rename. */
+/** How often to check whether a removal, which is one rename, has ended. */
 const pollMs = 5
 let ownStamp: Promise<string> | undefined
 
@@ -39,7 +39,7 @@ export class Leases {
     }
   }
 
-  /** Calls `remove` if the copy is not leased and `isAllowed` says so; until then, nothing can take a lease. Whether it did. */
+  /** Calls `remove` and returns true, unless the copy is leased or `isAllowed` forbids it. `take` waits for the end. */
   async remove(key: string, isAllowed: () => Promise<boolean>, remove: () => Promise<void>): Promise<boolean> {
     const release = await this.#write(key, 'remove')
     try {

@@ -88,7 +88,7 @@ export async function startPeerServer(options: PeerServerOptions): Promise<PeerS
   }
   server.maxConnections = maxConnections
   server.on('tlsClientError', (error, { authorizationError }) => {
-    // Despite its type, a code. Undefined if there was no certificate.
+    // `authorizationError` is a code, despite its type, and undefined if there was no certificate.
     const problem = String(authorizationError ?? error.message)
     if (outOfTime.has(problem))
       log.info('a node requested content with a certificate that is not valid now; check the clocks')

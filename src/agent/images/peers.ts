@@ -12,7 +12,7 @@ import { type NodeCredentials, namesNode, outOfTime, peerTls, ticketHeader } fro
 import type { NearContent } from './content-source.ts'
 
 export interface PeerContent {
-  /** Content of the image with this manifest. Undefined if this node has no credentials yet. */
+  /** Returns a reader of the image with this manifest; undefined if this node has no credentials yet. */
   near(content: string, signal: AbortSignal): Promise<NearContent | undefined>
 }
 
@@ -28,7 +28,7 @@ interface PeersOptions {
   find(query: PeerQuery, signal: AbortSignal): Promise<readonly Peer[]>
   credentials(): NodeCredentials | undefined
   readonly log: Log
-  /** Tests only. */
+  /** Tests only, like the next two. */
   readonly silenceMs?: number | undefined
   readonly chunkMs?: number
   readonly nowMs?: () => number
@@ -145,7 +145,7 @@ class ImagePeers {
     }
   }
 
-  /** From a node that was told to fetch the chunk before this one. That node never waits for this one in turn. */
+  /** Reads from a node that was told to fetch the chunk before this node was. It never waits for this node in turn. */
   async #readFromPart(digest: string, signal: AbortSignal): Promise<Buffer | undefined> {
     const without: string[] = []
     while (without.length < maxTries) {

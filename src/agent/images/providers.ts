@@ -89,7 +89,7 @@ export class ImageProviders {
     }
   }
 
-  /** An image that was resolved before; undefined if it must be resolved (again). */
+  /** Returns an image that was resolved before; undefined if it must be resolved (again). */
   async pulled(desired: DesiredPull): Promise<ImageProvider | undefined> {
     const image = await this.#options.pulled.find(desired.reference)
     return image && (await this.#isUsable(image)) ? this.#pull(image, desired) : undefined
@@ -141,7 +141,7 @@ export class ImageProviders {
         const making: MakingOptions = {
           ...options,
           progress: (_, percent = 0) => options.progress(left(percent), percent),
-          // The registry reports what it waits for itself.
+          // RegistryImageContent calls the original `onWait`.
           onWait: undefined,
         }
         if (isUnpacked)

@@ -20,7 +20,7 @@ export interface PulledImage {
 export interface PulledImages {
   find(reference: string): Promise<PulledImage | undefined>
   remember(image: PulledImage): Promise<void>
-  /** By content, as far as this agent knows. */
+  /** Finds an image by its content, among those that this agent knows. */
   of(content: string): PulledImage | undefined
 }
 
@@ -49,7 +49,7 @@ export async function openPulledImages(imageFolder: string): Promise<PulledImage
   }
 }
 
-/** Named by the digest alone, because the same image may have several names. */
+/** Names the file by the digest alone, because the same image may have several names. */
 function fileOf(reference: string): string {
   const digest = reference.slice(reference.indexOf('@') + 1)
   if (digestPattern.test(digest)) return `${digest.replace(':', '-')}.json`

@@ -5,7 +5,7 @@ import { type BuiltInImage, builtInImages } from '../../api/images/built-in-imag
 import type { BaseImage } from '../../drivers/driver.ts'
 
 export interface Recipe {
-  /** The complete image in a folder. */
+  /** Returns the image in a folder if it is complete. */
   find(folder: string): Promise<BaseImage | undefined>
   make(folder: string, options: MakeOptions): Promise<void>
 }

@@ -20,7 +20,7 @@ interface RegistryImageOptions {
   readonly vm: string | undefined
   readonly ask: AskLogin | undefined
   readonly signal: AbortSignal
-  /** The registry does not respond: the reason, and the time of the next try. */
+  /** Called with the reason and the time of the next try while the registry does not respond. */
   readonly onWait?: ((reason: string) => void) | undefined
 }
 

@@ -48,7 +48,7 @@ export async function share(folder: string, provider: ImageProvider, options: En
   const flight = flights.get(id) ?? start(id, provider, options)
   flight.callers.add(options)
   try {
-    // If the file has its final name by now, the copy is about to be complete.
+    // A missing file has its final name by now: the copy is about to be complete.
     if (flight.disk) await options.opened?.(flight.disk).catch(ifAbsent(undefined))
     await orAborted(flight.done, options.signal)
   } finally {

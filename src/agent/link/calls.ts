@@ -62,7 +62,7 @@ export class Calls {
     }
   }
 
-  /** The connection was closed. */
+  /** Fails all calls, because the connection was closed. */
   lost(): void {
     this.#isLost = true
     for (const { reject } of this.#pending.values()) reject(this.#error('lost', 'closed the connection'))

@@ -39,9 +39,9 @@ export interface AgentConnection {
   dial(path: string, signal: AbortSignal): Promise<Duplex>
   /** Joins if the node has not joined yet, and replaces its key if requested. Throws if the cluster refuses. */
   join(signal: AbortSignal): Promise<void>
-  /** The address in use does not work: continues with the next one. */
+  /** Continues with the next address, because the one in use does not work. */
   turn(): void
-  /** A server has sent a record of this revision: whichever server is called next must have it. */
+  /** Notes the revision of a record that a server has sent. The server that is called next must have it. */
   saw(revision: string | undefined): void
 }
 
@@ -56,7 +56,7 @@ interface ConnectionOptions {
   readonly log: Log
   /** The number of concurrent calls; more wait. */
   readonly maxSockets?: number
-  /** Default: a separate one, because the stream occupies a connection. */
+  /** By default, each connection has its own transport. */
   readonly transport?: Transport
   /** Tests only. */
   readonly maxLineBytes?: number
@@ -72,7 +72,7 @@ export function createConnection(options: ConnectionOptions): AgentConnection {
   const userAgent = `svc3-agent/${options.version}`
   const retry = { attempts: 2 }
   let apiUrl = addresses.all[0] ?? ''
-  /** Of the kept connection, also of one that was lost: that one takes no calls. */
+  /** The calls of the kept connection. If that was lost, they accept no more. */
   let calls: Calls | undefined
 
   const clientWith = (token?: string): Client =>

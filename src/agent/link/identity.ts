@@ -57,7 +57,7 @@ export async function openNodeIdentity(folder: string, wantedName: string, pin?:
   await fs.mkdir(folder, { recursive: true, mode: 0o700 })
   const file = path.join(folder, 'node.json')
   const text = await readFileIfPresent(file)
-  // Written before it is used, so that an interrupted join is repeated with the same key.
+  // The key is written before it is used, so that an interrupted join is repeated with the same key.
   let node = text === undefined ? await makeNode(file, wantedName) : parseNode(text, file)
   if (node.uid === undefined && node.name !== wantedName) node = await keep(file, { ...node, name: wantedName })
   if (node.name !== wantedName)
@@ -95,7 +95,7 @@ export async function openNodeIdentity(folder: string, wantedName: string, pin?:
     },
     async renewKey(client, signal) {
       const nextKey = node.nextKey ?? newKey()
-      // Written before it is sent. If the answer is lost, one of the two keys is valid.
+      // The key is written before it is sent. If the answer is lost, one of the two keys is valid.
       node = await keep(file, { ...node, nextKey })
       const [name, at, publicKey] = [node.name, timestamp(new Date()), publicKeyOf(nextKey)]
       const signature = signed(node.privateKey, `svc3-agent-key\n${name}\n${publicKey}\n${at}`)

@@ -1,5 +1,5 @@
-// The connection that an agent keeps to one server, a WebSocket with a line of JSON per message or several: messages of
-// the server and answers to calls arrive, calls are sent.
+// The connection that an agent keeps to one server: a WebSocket whose messages are one or more lines of JSON. Messages
+// of the server and answers to calls arrive, calls are sent.
 import { type AgentAnswer, connectAgent } from '../../api/nodes/agent-connection.ts'
 import type { Trust } from '../../client/tls.ts'
 import { dialMessages } from '../../client/tunnel.ts'

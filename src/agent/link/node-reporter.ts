@@ -8,7 +8,7 @@ import type { AgentConnection } from './connection.ts'
 interface NodeReporter {
   /** Returns the server's answer to a whole report, if one was sent. */
   report(report: NodeReport, signal: AbortSignal): Promise<ResponseOf<typeof reportNode> | undefined>
-  /** The next report is a whole one. */
+  /** Makes the next report a whole one. */
   forget(): void
 }
 

@@ -20,7 +20,7 @@ export function notOpened(address: string, error: unknown): unknown {
   return error
 }
 
-/** A proxy whose server is down or busy. Status 501 is of a proxy that does not support Upgrade. */
+/** Whether the server behind a proxy is down or busy. Status 501 is of a proxy that does not support Upgrade. */
 const isTemporary = (status: number): boolean => isTransientStatus(status) && status !== 501
 
 const notPassed = (address: string, status: number, cause: Error): ConnectionError => {

@@ -11,7 +11,7 @@ export interface NodeCredentials extends NodeCertificate {
   readonly key: string
 }
 
-/** Only the cluster's CA is trusted, not those that Node trusts. Without credentials no peer is trusted. */
+/** Only the cluster's CA is trusted, not those that Node.js trusts. Without credentials no peer is trusted. */
 export const peerTls = (
   credentials: NodeCredentials | undefined,
 ): SecureContextOptions & { rejectUnauthorized: true } => ({
@@ -24,7 +24,7 @@ export const peerTls = (
   rejectUnauthorized: true,
 })
 
-/** Whether a certificate is for this node only. `alternativeNames` is as Node formats them. */
+/** Whether a certificate is for this node only. `alternativeNames` is in the format of Node.js. */
 export const namesNode = (alternativeNames: string | undefined, uid: string): boolean =>
   uid !== '' && alternativeNames === `URI:${nodeUri(uid)}`
 

@@ -18,17 +18,17 @@ export interface StreamOptions {
   prepare(signal: AbortSignal): Promise<void>
   /** If it throws for a HELLO, the error is logged as the problem with that message, and the stream ends. */
   received(message: AgentMessage): void
-  /** The server does not know this node, for the nth time in a row. */
+  /** Called when the server does not know this node, for the nth time in a row. */
   refused(error: ApiError, times: number): void
   readonly log: Log
-  /** Tests only. */
+  /** Tests only, like the next two. */
   readonly random?: () => number
   readonly renewEveryMs?: number
   readonly lastingMs?: number
 }
 
 const silentHeartbeats = 2.5
-/** A stream that was cut off alone returns quickly. If the server does not answer then, all other nodes are waiting, too. */
+/** The longest spread of the first retry: perhaps only this node was cut off. After its failure, all may be waiting. */
 const firstSpreadMs = 1_000
 /** The reason of ending a stream only to open it again. */
 const renewal = new Error('the stream is reopened')
@@ -126,7 +126,7 @@ export class ServerStream {
     if (!isTransient(error)) this.#isKnown = false
   }
 
-  /** Spread over the time in which the server can admit all nodes, unless the server says when to return. */
+  /** Returns a delay, spread over the time in which all nodes can return unless the server says when to return. */
   #delayMs(error: unknown, failures: number): number {
     const { random = Math.random } = this.#options
     const spreadMs = failures === 1 ? Math.min(this.#spreadMs, firstSpreadMs) : this.#spreadMs

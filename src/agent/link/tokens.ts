@@ -42,7 +42,7 @@ export class NodeTokens {
     }
   }
 
-  /** Runs the work with a token. After a refusal it runs once more with a new one, because the server may have new keys. */
+  /** Runs the work with a token. After a refusal, repeats it with a new one, because the server may have new keys. */
   async use<T>(signal: AbortSignal, work: (token: string) => Promise<T>): Promise<T> {
     const token = await this.#current(signal)
     try {

@@ -21,7 +21,7 @@ interface MeasurementsOptions {
   vms(): readonly MeasuredVm[]
   /** Absent if the driver does not measure. Then nothing is measured. */
   readonly usage: ((handle: Handle) => Promise<VmUsage | undefined>) | undefined
-  /** How often a requested image existed on this node, since the start. */
+  /** Returns how often a requested image existed on this node, and how often it did not, since the start. */
   images(): { readonly hits: number; readonly misses: number }
   readonly clock: Clock
   readonly log: Log

@@ -32,7 +32,7 @@ class Ring<N extends string> {
     this.#counts = new Uint16Array(names.length * slots)
   }
 
-  /** Ignores values older than the newest. If the clock was set back, that is until it has caught up. */
+  /** Ignores values older than the newest: after the clock was set back, all until it has caught up. */
   add(atSeconds: number, values: Values<N>): void {
     const step = Math.floor(atSeconds / this.stepSeconds)
     if (step < this.#latest) return

@@ -6,14 +6,14 @@ export interface Origin {
   readonly store: string
   /** The uid of this node in the cluster. It changes when the node is removed and joins again. */
   readonly node: string
-  /** The highest revision of its desired state. */
+  /** The highest revision of the VM's desired state. */
   readonly revision: string
 }
 
 export interface Claim {
   readonly store: string
   readonly node: string
-  /** This node has seen nothing newer. VMs that are not listed were deleted. */
+  /** This node has seen no newer data, so VMs that are not listed were deleted. */
   readonly isNewest: boolean
   /** The data is other data than before, or older: generations start over. */
   readonly isReset: boolean
@@ -38,7 +38,7 @@ export function originAfter(before: Origin | undefined, { store, node }: Claim, 
 export interface Unlisted {
   /** half-made: the folder has no record, so the VM never ran. Undefined: the record is unreadable. */
   readonly origin: Origin | 'half-made' | undefined
-  /** The VM was kept before, when a HELLO did not list it. The data has continued without it, so later lists do not have it. */
+  /** The VM was kept when an earlier HELLO did not list it. Newer data without it does not prove a deletion. */
   readonly isKept: boolean
 }
 

@@ -34,7 +34,7 @@ export interface VmHandleRecord {
   readonly warning?: string
   /** The VM may be reading from an image that was still being fetched. */
   readonly isArriving?: true
-  /** The slot has become this VM, or was removed for it. */
+  /** The VM has taken over its slot of a pool, or the slot was removed and the VM is created instead. */
   readonly isClaimed?: true
   /** The file system in the guest is still to be grown, with credentials that are only in the agent's memory. */
   readonly isGrowing?: true
@@ -66,7 +66,7 @@ const fileName = `${recordName}.json`
 /** Uids are used as folder names. */
 const isSafe = (uid: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/.test(uid)
 
-/** Leaves out secrets, and what the record itself says. */
+/** Omits secrets, and `fulfilled`, which the record has itself. */
 export const storedOf = ({
   metadata: _,
   facts: __,

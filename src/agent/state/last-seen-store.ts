@@ -10,7 +10,7 @@ import type { Durability } from './handles.ts'
 interface SeenRevision {
   readonly uid: string
   readonly revision: string
-  /** The newest era at that time. Each start of a server begins one. */
+  /** The era of the data at that revision. Each start of a server begins a new one. */
   readonly era?: string | undefined
 }
 
@@ -20,7 +20,7 @@ interface StoreState extends Omit<SeenRevision, 'era'> {
 
 interface Content {
   readonly version: 1
-  /** From the last HELLO. If the next one has less, the data was set back. */
+  /** The revision seen last. If the next HELLO has a lower one, the data was set back. */
   readonly latest?: SeenRevision
   /** The highest revision of each store. A HELLO with a lower one does not remove VMs. */
   readonly highest: Readonly<Record<string, string>>
@@ -52,21 +52,21 @@ export class LastSeenStore {
     })
   }
 
-  /** Takes over the revision in the record of a VM. */
+  /** Raises the highest revision of a store, for example to that in the record of a VM. */
   remember({ store, revision }: Origin): void {
     if (compareRevisions(revision, this.#highestOf(store)) <= 0 && this.#highest.has(store)) return
     this.#highest.set(store, revision)
     this.#isDirty = true
   }
 
-  /** A desired state has arrived after the last HELLO. */
+  /** Notes the revision of a desired state that the server has sent. */
   heard(origin: Origin): void {
     if (this.#latest?.uid === origin.store)
       this.#latest = { ...this.#latest, revision: laterOf(this.#latest.revision, origin.revision) }
     this.remember(origin)
   }
 
-  /** A HELLO has arrived. `isBehind`: it has a desired state that is older than that of this node. */
+  /** Notes a HELLO, and returns its claim. `isBehind`: one of its desired states is older than this node's. */
   hear({ uid, revision, eras }: StoreState, node: string, isBehind: boolean): Claim {
     const highest = this.#highestOf(uid)
     const latest = this.#latest

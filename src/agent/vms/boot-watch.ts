@@ -32,7 +32,7 @@ export class BootWatch {
     return this.#booted
   }
 
-  /** Watches a running VM. Does nothing if it is watched already. */
+  /** Watches the VM at this address; undefined stops watching. Does nothing if the address is watched already. */
   follow(address: SshAddress | undefined, maxMs = this.#times.maxDelayMs): void {
     const known = this.#watching?.address
     if (address && known?.ip === address.ip && known.port === address.port) return

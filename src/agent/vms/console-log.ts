@@ -28,7 +28,7 @@ export async function* followConsoleLog(file: string, { follow, tail, signal }: 
   }
 }
 
-/** The position of the last lines. */
+/** Returns where the last `tail` lines begin. */
 async function positionOf(file: string, tail: number | undefined): Promise<number> {
   const size = (await fs.stat(file).catch(() => undefined))?.size ?? 0
   const first = Math.max(0, size - maxBytes)

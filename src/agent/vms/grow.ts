@@ -42,7 +42,7 @@ export async function growGuest(growth: GrowthRequest, signal: AbortSignal): Pro
 
 interface Guest {
   readonly ssh: SshClient
-  /** ssh2 does not destroy a socket after it has sent its goodbye. */
+  /** Destroyed by `hangUp`, because ssh2 does not destroy it after the goodbye. */
   readonly socket: net.Socket
 }
 
@@ -89,7 +89,7 @@ export function parseSizes(output: string): Sizes {
   return { beforeKb: Number(match[1]), afterKb: Number(match[2]), diskKb: Number(match[3]) }
 }
 
-/** Some guests grow their file system at boot, so it may have its full size already. */
+/** Accepts a file system that has its full size already, because some guests grow it at boot. */
 export function problemWith({ beforeKb, afterKb, diskKb }: Sizes): string | undefined {
   if (afterKb > beforeKb || afterKb > 0.8 * diskKb) return undefined
   return `the file system has ${afterKb} KiB as before, of a disk of ${diskKb} KiB`
@@ -109,7 +109,7 @@ async function connect(growth: GrowthRequest, signal: AbortSignal): Promise<Gues
       return await connectOnce(growth, signal)
     } catch (error) {
       signal.throwIfAborted()
-      // The port may be free for a moment while the VM's network restarts, so one such answer does not count.
+      // The port may be free for a moment while the VM's network restarts, so a single negative answer does not count.
       const isOwn = await growth.isOwn?.().catch(() => undefined)
       foreignAnswers = isOwn === false ? foreignAnswers + 1 : 0
       if (foreignAnswers > 1)

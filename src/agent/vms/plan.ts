@@ -11,7 +11,7 @@ export interface VmSituation {
   readonly actual: Actual
   /** This generation was carried out, or has failed. Its state is only maintained. */
   readonly isFulfilled: boolean
-  /** The VM has run. Failed deployments are undone, interrupted ones are continued. */
+  /** The VM has run. Until then, a failed deployment is undone and an interrupted one is continued. */
   readonly isDeployed: boolean
   /** The disk is older than the last requested revert. */
   readonly needsRevert: boolean
@@ -20,7 +20,7 @@ export interface VmSituation {
   readonly needsCapture: boolean
   /** The VM shall take over a slot of a pool, and has not yet. */
   readonly needsClaim: boolean
-  /** The slot could not be taken over. It is removed, and the VM is deployed. */
+  /** The slot could not be taken over. It is removed, and the VM is deployed without it. */
   readonly isUnclaimable: boolean
   /** There are credentials for growing the file system in the guest. */
   readonly hasCredentials: boolean
@@ -56,7 +56,6 @@ const discard = work('claim', 'discard')
 
 type Row = Readonly<Record<Actual, VmPlan>>
 
-/** For a new generation. */
 const forNewGeneration: Readonly<Record<Desired, Row>> = {
   running: { absent: lost, stopped: start, running: done, suspended: resume, failed: start, gone: start },
   // A VM that is down is stopped too, so that the driver cleans up after a failure.
@@ -119,7 +118,7 @@ export function planFor(situation: VmSituation): VmPlan {
   if (!isDeployed) return isFulfilled ? done : forUndeployed[desired][actual]
   if (isFulfilled) return forFulfilled[desired][actual]
   if (needsRevert) return revert(situation)
-  // After a revert the disk has its size and the file system does not, so there may be credentials without growth.
+  // After a revert, the disk has the desired size and its file system does not: only the latter must grow.
   const isForGuest = situation.hasCredentials && desired === 'running'
   if ((needsGrowth || isForGuest) && actual !== 'absent') return resize(situation)
   return forNewGeneration[desired][actual]

@@ -25,7 +25,7 @@ export function reportOf(
     namespace: desired.namespace,
     name: desired.name,
     generation: record?.fulfilled ?? 0,
-    // The server assigns other ports.
+    // The VM starts when the server has assigned other ports.
     power: portsTaken ? 'starting' : powerOf(observed, record),
     ...(problem !== undefined && { problem }),
     ...(warning !== undefined && { warning }),

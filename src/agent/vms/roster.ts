@@ -14,7 +14,7 @@ interface RosterOptions {
   readonly lastSeen: LastSeenStore
   /** The node's present uid in the cluster. */
   nodeUid(): string
-  /** Remove VMs that the first HELLO does not contain, in any case. */
+  /** Removes VMs that the first HELLO does not contain, even those that would be kept. */
   readonly removeUnknown: boolean
   readonly log: Log
 }
@@ -71,7 +71,7 @@ export class Roster {
     return [...this.#workers.values()]
   }
 
-  /** The ports that VMs use and that the server knows. Those of other VMs are reported as used by other programs. */
+  /** Returns the ports of VMs that the server knows. Ports of other VMs count as used by other programs. */
   ports(): ReadonlySet<number> {
     const reported = this.all().filter(({ isSilent }) => !isSilent)
     return new Set(reported.flatMap(({ desired }) => (desired ? portsOf(desired) : [])))
@@ -102,7 +102,7 @@ export class Roster {
     return this.all().find(({ handle }) => handle.uid === uid)
   }
 
-  /** The slot that a VM takes over, unless it is being removed. */
+  /** Removes the slot that a VM takes over from the map. Undefined if the slot is unknown or being removed. */
   #takeSlot(slot: string | undefined): VmWorker | undefined {
     const worker = slot === undefined ? undefined : this.#workers.get(slot)
     if (!worker || worker.isDiscarded) return undefined

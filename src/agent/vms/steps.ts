@@ -55,7 +55,7 @@ export const workKinds = {
 } as const satisfies Readonly<Record<string, readonly WorkStep[]>>
 export type WorkKind = keyof typeof workKinds
 
-/** `agent.<kind>.<step>` is before a step, and `done` after the last one, before the outcome is written. */
+/** Names the point before a step, or after the last one (`done`) and before the outcome is written. */
 export const failPointOf = (kind: WorkKind, step: WorkStep | 'done'): string => `agent.${kind}.${step}`
 
 export const failPoints: readonly string[] = Object.entries(workKinds).flatMap(([kind, list]) =>

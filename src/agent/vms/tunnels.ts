@@ -13,7 +13,7 @@ type Dial = Extract<AgentMessage, { type: 'DIAL' }>
 
 export interface TunnelTarget {
   readonly desired: StoredDesired
-  /** The file of its console; undefined if the hypervisor keeps none. */
+  /** Returns the log file of the VM's console; undefined if the hypervisor keeps none. */
   logFile(): string | undefined
   /** Whether the VM itself holds this port; absent if the hypervisor cannot tell. */
   holds?(port: number, ip: string): Promise<boolean>

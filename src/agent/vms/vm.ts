@@ -77,7 +77,7 @@ export class VmWorker {
   #isReset = false
   #credentials: DesiredVm['growth']
   #observed: Observed = { state: 'absent' }
-  /** This generation failed and is not retried. `ports`: because these were taken. */
+  /** This generation failed and is not retried. `ports` is set if it failed because they were taken. */
   #held: { readonly generation: number; readonly ports?: readonly number[] } | undefined
   #isUnclaimable = false
   #task: Task | undefined
@@ -170,7 +170,7 @@ export class VmWorker {
     this.wake()
   }
 
-  /** The VM takes over a slot and has not yet. A VM that has run is never mistaken for a slot that may be discarded. */
+  /** Whether the VM has still to take over its slot. False if it has run, so that it is not discarded as a slot. */
   get #isUnclaimed(): boolean {
     const desired = this.#desired
     return desired?.slot !== undefined && !this.#keeper.record?.isClaimed && (desired.fulfilled ?? 0) === 0
@@ -259,7 +259,7 @@ export class VmWorker {
   async #reconcile(): Promise<void> {
     const desired = this.#desired
     if (this.#life === 'half-made') {
-      // Nothing is destroyed before the server has been heard.
+      // Nothing is destroyed before the server has sent a desired state.
       if (!desired) return
       if (desired.power !== 'deleted') await removeAll(this.#context.tools, this.handle)
       if (this.#life === 'half-made') this.#life = 'active'
@@ -331,7 +331,7 @@ export class VmWorker {
     })
   }
 
-  /** Written after the work, so that a full disk does not keep a VM from stopping. */
+  /** Writes the record after the work, so that a full disk does not keep a VM from stopping. */
   async #writeRecord(): Promise<void> {
     if (this.#life === 'ended' || !this.#keeper.isUnwritten) return
     await this.#keeper.write()

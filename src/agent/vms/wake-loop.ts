@@ -3,9 +3,9 @@ import { retryDelay, retryPolicies, wait } from '../../platform/retry.ts'
 
 interface WakeLoopOptions {
   turn(): Promise<void>
-  /** A turn threw; it is repeated after a delay that the next wake-up cuts short. */
+  /** Called when a turn threw. It is repeated after a delay that the next wake-up cuts short. */
   failed(error: unknown, attempt: number): void
-  /** No wake-up is left. */
+  /** Called when no wake-up is left. */
   rested(): void
 }
 

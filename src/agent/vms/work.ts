@@ -81,7 +81,7 @@ export async function carryOut({ kind, steps }: Work, task: Task): Promise<WorkO
     failpoint(failPointOf(kind, 'done'))
     return { as: 'done', warning: context.warning }
   } catch (error) {
-    // Interrupted work is not undone, because the next plan starts from the observed state.
+    // Work that was interrupted or lacked a port is not undone: the next plan starts from the observed state.
     if (task.signal.aborted || isPortTaken(error)) return { as: 'failed', error, leftovers: [] }
     return { as: 'failed', error, leftovers: await undo.run() }
   }

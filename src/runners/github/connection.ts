@@ -1,5 +1,5 @@
-// A connection to GitHub's Actions service. The key of an App or a token gets a registration token, and that the address and the
-// admin token of the service. The admin token is renewed before it expires.
+// A connection to GitHub's Actions service. The key of an App, or a token, is exchanged for a registration token, and
+// this for the address and the admin token of the service. The admin token is renewed before it expires.
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { decodeJwt, SignJWT } from 'jose'
 import type { Clock } from '../../platform/clock.ts'

@@ -55,7 +55,7 @@ const problems: Readonly<Record<number, SourceProblem>> = {
 const problemOf = (status: number): SourceProblem =>
   problems[status] ?? (isTransientStatus(status) ? 'Unreachable' : 'Refused')
 
-/** Retries transient failures. */
+/** Sends a request, and retries transient failures. */
 export const call = (request: GitHubCall, policy: RetryPolicy = retryPolicies.transfer): Promise<GithubAnswer> =>
   retry(() => once(request), {
     policy,

@@ -102,7 +102,7 @@ export class JobSession implements DemandQueue {
     await this.#connection.call({ method: 'DELETE', path: this.#path, ok: [200, 204, 404], purpose, signal })
   }
 
-  /** Calls with the token of the queue. If that has expired, renews it and calls once more. */
+  /** Calls with the token of the queue. If that has expired, renews it and calls again. */
   async #call(signal: AbortSignal, make: (queue: Queue) => QueueCall | Promise<QueueCall>): Promise<GithubAnswer> {
     const send = async (): Promise<GithubAnswer> => {
       const request = await make(this.#queue)
