@@ -32,7 +32,7 @@ export interface Operation {
   readonly response: t.TSchema
   /** The schema of the items of a list, which has filters, paging, ETag and watch. */
   readonly item?: t.TSchema
-  /** The schema of the items of a list that is computed for each request, which has filters, paging and ETag, but no watch. */
+  /** The schema of the items of a list that is computed per request, with filters, paging and ETag, but no watch. */
   readonly madeOf?: t.TSchema
   /**
    * Set on changes: which field of the request or response names the changed record (`params.namespace`, `body.server`).
@@ -79,7 +79,7 @@ const defaults = { status: 200, refuses: [] } as const
 type Defaults = typeof defaults
 type Merged<Shared, Own> = Omit<Shared, keyof Own> & Own
 
-/** Declares operations with the fields that they share. Without its own, an operation has status 200 and refuses nothing else. */
+/** Declares operations with the fields that they share. `status` defaults to 200, and `refuses` to no reasons. */
 export const operationsOf =
   <const Shared extends Partial<Operation>>(shared: Shared) =>
   <const Own extends Omit<Operation, keyof Defaults | keyof Shared> & Partial<Operation>>(own: Own) =>
@@ -87,7 +87,6 @@ export const operationsOf =
 
 export const operation = operationsOf({})
 
-/** The query of every list. */
 export const ListQuery = t.Object({
   limit: t.Optional(
     t.Integer({ minimum: 1, maximum: 1000, description: 'Maximum number of items; `continue` gets the next page' }),

@@ -58,7 +58,7 @@ export const withNewKey = (ring: Keyring): Keyring =>
 
 export const onlyActive = (ring: Keyring): Keyring => makeKeyring([ring.active.bytes])
 
-/** Where this process finds its keys. Removes the variable from the environment, so that no child process inherits it. */
+/** Finds the keys of this process. Removes the variable from the environment, so that no child process inherits it. */
 export function takeKeySource(
   dataFolder: string,
   environment: NodeJS.ProcessEnv,

@@ -1,4 +1,4 @@
-// Sealed secrets of records: sealed when they are written, opened where they are used, and sealed again after a rotation.
+// Secrets of records: sealed when they are written, opened where they are used, and sealed again after a rotation.
 import type { Collection } from '../store/collection.ts'
 import type { SealedRecord } from '../store/records/collections.ts'
 import type { Keyring } from './keyring.ts'

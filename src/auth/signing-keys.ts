@@ -62,8 +62,8 @@ export async function loadSigningKeys(
   failed: (key: string, error: unknown) => void = () => undefined,
 ): Promise<SigningKeys> {
   if (signingOf(collection).length === 0) await add(collection, secrets, firstName, newPem(), firstFields(clock))
-  // A separate key, because signing keys change. Data of early alphas has a copy of the first signing key here, until
-  // keys are revoked.
+  // Secrets are derived from a separate key, because signing keys change. In data of early alphas it is a copy of the
+  // first signing key, until keys are revoked.
   if (!collection.get('', deriveName))
     await add(collection, secrets, deriveName, newPem(), { ...firstFields(clock), use: 'derive' })
   const [made] = openKeys(rootOf(collection), secrets)
@@ -122,7 +122,7 @@ export async function loadSigningKeys(
     const signsFrom = isRevoking ? createdAt : timestamp(new Date(nowMs() + publishedMs))
     await add(collection, secrets, kid, newPem(), { kid, createdAt, signsFrom })
     if (isRevoking) for (const entry of before) await collection.delete(entry).catch(ignoreLost)
-    // Replaced last, so that a server that has the new root has already dropped the old signing keys, and accepts no
+    // The root is replaced last, so that a server that has it has already dropped the old signing keys, and accepts no
     // old token for a new browser session.
     if (isRevoking) await replaceRoot()
     return { kid, signsFrom, older: isRevoking ? 0 : before.length, revoked: isRevoking ? before.length : 0 }
@@ -171,7 +171,7 @@ const newPem = (): string =>
   generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 const firstFields = (clock: Clock) => ({ kid: newKid(), createdAt: timestamp(clock.now()) })
 
-/** If two servers start together, one of them creates it. */
+/** Creates a key, unless another server that starts at the same time was first. */
 async function add(
   collection: Collection<SigningKeyRecord>,
   secrets: Secrets,

@@ -60,7 +60,7 @@ interface ServerInput {
   readonly ownContent: ContentStore
   /** As `ownContent`, with the content of other servers. */
   readonly contentAmong?: (peers: Peers | undefined) => ContentStore
-  /** Why the image registry failed when it was last used. Only where there is one. */
+  /** Returns why the image registry failed when it was last used. Undefined if images are in folders. */
   readonly imagesProblem?: (() => string | undefined) | undefined
   /** The identity provider. `apiUrl` is known once the server listens. */
   identity(apiUrl: () => string): Promise<IdentityPart>
@@ -84,7 +84,7 @@ export async function assembleServer(input: ServerInput) {
   const { isCurrent } = createAccounts(collections, identity.isCurrentUser)
   const tokens = createTokens(signingKeys, clock, isCurrent)
   const certificates = new Certificates({ collections, secrets, clock, log, names: input.names })
-  // Other servers always call by HTTPS. Without the store, a certificate could not be created later.
+  // Other servers always call by HTTPS. The certificate is created now, because the store may be down later.
   if (!input.plainHttp || input.join) await certificates.current()
 
   const peers = await input.join?.({ tokens, certificates })
@@ -100,7 +100,7 @@ export async function assembleServer(input: ServerInput) {
   const staleness = peers && store.exchange && new StalenessGuard({ ...peers, exchange: store.exchange, horizon, log })
   cleanup.defer(async () => void (await staleness?.stop()))
   const history = new History({ collections, clock })
-  // Runs after the last request and before the store closes.
+  // Charts are flushed after the last request and before the store closes.
   cleanup.defer(() =>
     Promise.race([history.flush().catch(notKept(log, 'charts')), setTimeout(lastFlushMs, undefined, { ref: false })]),
   )

@@ -17,7 +17,7 @@ import { OperatorError } from './data-folder.ts'
 import { imagePlaceName } from './image-place.ts'
 import { version } from './version.ts'
 
-/** Programs of older formats refuse the file. Since format 2, the records of VMs name the node of each VM. */
+/** Releases that know only older formats refuse the file. Since format 2, the record of a VM names its node. */
 const backupFormat = 2
 
 interface BackupHead {
@@ -60,7 +60,7 @@ const pieceBytes = 1_048_576
 
 export const entriesOf = (file: FileHandle): AsyncGenerator<TarEntry> => readTar(piecesOf(file), createHash('sha256'))
 
-/** Not a read stream, which would close the handle: the same open file is verified first and then restored. */
+/** Reads the file without closing its handle, as a stream would: the open file is verified and then restored. */
 async function* piecesOf(file: FileHandle): AsyncGenerator<Buffer> {
   for (let at = 0; ; ) {
     const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(pieceBytes), 0, pieceBytes, at)

@@ -224,7 +224,7 @@ interface KeysInput extends Pick<ControlPlaneOptions, 'dataFolder' | 'environmen
   readonly log: Log
 }
 
-/** Also finishes a rotation that a crash interrupted. */
+/** Loads the master keys, and finishes a rotation that a crash interrupted. */
 async function openKeys({ dataFolder, environment, collections, log }: KeysInput) {
   const masterKey = takeKeySource(dataFolder, environment)
   const { source: keySource } = masterKey

@@ -5,7 +5,7 @@ export class OperatorError extends Error {
   override readonly name = 'OperatorError'
 }
 
-/** Permanently changes a process of root to the owner of the folder, because the service could not read files of root. */
+/** Permanently changes a root process to the owner of the folder, because the service could not read root's files. */
 export function becomeOwner(dataDir: string): void {
   if (process.getuid?.() !== 0) return
   const { uid, gid } = fs.statSync(dataDir, { throwIfNoEntry: false }) ?? { uid: 0, gid: 0 }

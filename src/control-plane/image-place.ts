@@ -71,8 +71,8 @@ export async function openImagePlace(options: ImagePlaceOptions): Promise<ImageP
     server,
     allowInsecure: isPlain,
     credentials: await credentialsOf(settings, environment, password),
-    // The operator chose the registry, so any address is allowed. Redirects to its storage may stay on the network, but
-    // not on this host.
+    // The operator chose the registry, so it may have any address. Redirects may lead to private addresses, but to this
+    // host only under the name of the registry.
     policy: (host) => ({ allowPrivate: true, allowLoopback: host === hostname.replace(/^\[|\]$/g, '') }),
     ...(settings.caFile !== undefined && {
       ca: await readNamed(settings.caFile, 'the authority of the registry with the images, images.caFile'),
@@ -103,14 +103,14 @@ interface SettleOptions {
   readonly store: Store
   readonly address: string
   readonly cluster: string
-  /** A record names content, or another server may be about to write one. */
+  /** Whether a record names content, or another server may be about to write such a record. */
   readonly isInUse: boolean
   readonly log: Log
 }
 
 /**
- * Checks that the images of these records are in this place, and records the place if they have none yet. A registry
- * that cannot be reached is accepted if the records are known to use it.
+ * Checks that the images of these records are in this place, and stores the place if none is stored yet. A registry
+ * that cannot be reached is accepted if it is the stored place.
  */
 export async function settleImagePlace(
   place: Pick<ImagePlace, 'registry'>,
@@ -167,7 +167,7 @@ async function writeImagePlace(store: Store, address: string, before?: string): 
   }
 }
 
-/** Names the place that a backup without images does not cover. */
+/** Returns the place of the images as text, for example to name what a backup without images does not cover. */
 export async function imagePlaceName(store: Pick<Store, 'get'>, dataFolder: string): Promise<string> {
   const address = (await imagePlaceOf(store))?.value.address ?? inFolder
   return address === inFolder ? contentFolder(dataFolder) : address

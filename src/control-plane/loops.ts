@@ -24,7 +24,7 @@ import { clusterUid, collectableIn, type ImagePlace } from './image-place.ts'
 import { runnerWorld } from './runner-world.ts'
 import { present, replicasIn } from './sharing.ts'
 
-/** Returns how to stop the controllers. `term`: that of this leader, if the store is shared. */
+/** Starts the controllers and returns how to stop them. `term` is that of this leader, if the store is shared. */
 export function startControllers(services: Server, place: ImagePlace, term?: number): () => Promise<void> {
   const { presence, peers, collections } = services
   const isRemoved = (server: string | undefined): boolean =>

@@ -10,7 +10,7 @@ interface NextSteps {
   readonly program: string
   readonly dataDir: string
   readonly apiUrl: string
-  /** A user without a known password. */
+  /** The local user to log in as, whose password has to be set first. Undefined with another identity provider. */
   readonly user: string | undefined
   /** Logs in the first person who opens it. */
   readonly consoleLink: string | undefined

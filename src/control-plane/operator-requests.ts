@@ -60,7 +60,7 @@ function isUnwritable(error: unknown, file: string): boolean {
   return ['EACCES', 'EPERM', 'EROFS'].includes(code) && place.startsWith(file)
 }
 
-/** The command may be able to write there, but the server may be another user, or restricted by its systemd unit. */
+/** The command may be able to write there, but the server may run as another user or be restricted by systemd. */
 function unwritable(file: string, dataDir: string): OperatorError {
   const who = userName()
   return new OperatorError(

@@ -22,7 +22,7 @@ interface ServeOptions
   note(plane: ControlPlane): Promise<Pick<ConnectionFile, 'adminToken'>>
   /** Runs next to the service in this process, and stops before it. `left` describes what keeps running. */
   sidecar?(plane: ControlPlane): Promise<{ stop(): Promise<void>; left(): string }>
-  /** Printed after the line that the service is ready. */
+  /** Returns text to print after the line that the service is ready. */
   greet(plane: ControlPlane): Promise<string>
 }
 
@@ -65,7 +65,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   const reason = isUp instanceof Error ? isUp : await Promise.race([stop, plane.failed])
   await notifySupervisor('stopping', 'Data is kept')
   await renewal.stop()
-  // Removed first, so that other commands see that this process is ending.
+  // The connection file is removed first, so that other commands see that this process is ending.
   await removeConnection(dataDir)
   if (typeof reason === 'string') plane.log.info('stopping', { signal: reason })
   else plane.log.error('stopping after a fatal error', {}, reason)
@@ -97,7 +97,7 @@ async function startWhenUnlocked(options: ControlPlaneOptions): Promise<ControlP
       return await startControlPlane(options)
     } catch (error) {
       if (!isFault(error, 'Locked')) throw error
-      // Measured from the first refusal, because a busy machine may take long to get there.
+      // The timeout begins at the first refusal, because a busy machine may take long to reach it.
       refusedMs ??= performance.now()
       const timeoutMs = (await readConnection(options.dataFolder)) ? 2_000 : 12_000
       if (performance.now() - refusedMs > timeoutMs) throw error

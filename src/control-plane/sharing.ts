@@ -75,7 +75,7 @@ export async function openSharing({ dataFolder, collections, tokens, certificate
   const calls = new ServerCalls({ self, tokens, certificates })
   const known = collections.servers.list().filter(({ value }) => value.id !== self.id)
   const answers = await Promise.all(known.map(({ value }) => calls.answers(value, askMs)))
-  // If another server runs, nodes already have desired state of the current era.
+  // If another server runs, the era stays, because nodes already have desired state of it.
   const isFirst = !answers.includes(true)
   if (isFirst || !collections.cluster.get('', 'id')) await beginEra({ collections, clock }, self.id)
   return { servers, calls, isFirst } satisfies Peers & { isFirst: boolean }

@@ -8,7 +8,7 @@ import { StoreError } from '../store/store.ts'
 export const isShared = (storeAddress: string): boolean => storeAddress.startsWith('etcd:')
 
 export const databaseIn = (dataDir: string): string => path.join(dataDir, 'svc3.db')
-/** The revision that the store had reached, for the next start. */
+/** The file with the revision that the store had reached, for the next start. */
 export const markIn = (dataDir: string): string => `${databaseIn(dataDir)}-mark`
 const fileIn = (dataDir: string): string => path.join(dataDir, 'store.json')
 

@@ -16,9 +16,9 @@ export interface Collectable {
 
 interface Collection {
   readonly content: Collectable
-  /** Whether the content of an earlier version is missing. Programs before kept versions deleted it. */
+  /** Whether the content of a kept version is missing. Releases that did not keep versions deleted it. */
   isGone(manifest: string): Promise<boolean>
-  /** Content that is newer may belong to work in progress. */
+  /** Returns when the oldest work in progress began. Content that is newer may belong to it. */
   sinceMs(): number
 }
 

@@ -1,4 +1,4 @@
-// What every controller works with, records and the clock, and how it runs.
+// The records, clock and log that every controller works with, and the loop that runs it.
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
@@ -10,17 +10,17 @@ export interface Controller {
   readonly log: Log
 }
 
-/** Which agents are connected. A node whose agent is not gets no VMs. */
+/** Knows which agents are connected. A node whose agent is not connected gets no VMs. */
 export interface Presence {
   isOpen(node: string): boolean
-  /** Calls `listener` when the agent of a node connects or disconnects; without a name, that of any node. */
+  /** Calls `listener` when the agent of a node connects or disconnects; without a name if it may be of any node. */
   subscribe(listener: (node?: string) => void): () => void
 }
 
 interface ControllerOptions {
   readonly everyMs: number
   readonly run: (signal: AbortSignal) => Promise<void>
-  /** Subscribes to what nudges the controller. Returns how to unsubscribe, which happens before its last run ends. */
+  /** Subscribes to changes that nudge the controller. Returns functions that unsubscribe, called before it stops. */
   readonly follow?: (loop: Loop) => readonly (() => void)[]
 }
 

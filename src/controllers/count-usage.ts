@@ -12,7 +12,7 @@ const keptMs = 400 * 86_400_000
  * the record of a busy day too large.
  */
 const rememberedMs = 120_000
-/** The limit for one run. A day remembers 50 bytes per VM, and a record may have a million. */
+/** A run adds no more VMs after this number. A day remembers 50 bytes per VM, and a record may have a million bytes. */
 const maxAtOnce = 5_000
 
 export function countUsage(controller: Controller): Loop {
@@ -47,7 +47,7 @@ export function countUsage(controller: Controller): Loop {
         await usage.change(usage.key('', name), (before) =>
           withEnded(before, { day, namespace }, spans, nowMs, isForgotten),
         )
-      // Deleted last, when all of its days have it.
+      // An end is deleted only after all of its days have counted it.
       for (const entry of added) await vmEnds.delete(entry).catch(ignoreLost)
       const oldest = dayOf(nowMs - keptMs)
       for (const entry of usage.list()) if (entry.value.day < oldest) await usage.delete(entry).catch(ignoreLost)

@@ -35,7 +35,7 @@ export async function expireRecordsOnce(
 
   const surplusAnswers = oldestBeyond(keptAnswers, answers, ({ createdAt }) => createdAt)
   await expire(answers, ({ createdAt }, entry) => surplusAnswers.has(entry) || hasExpired('answer', createdAt, at))
-  // Names of events begin with the time. An event in the record of another one is deleted together with that.
+  // Names of events begin with the time. An event that shares the record of another one is deleted with that.
   const surplusEvents = oldestBeyond(maxEvents, events, ({ name }) => name)
   await expire(events, ({ heldBy }, entry) => heldBy === undefined && surplusEvents.has(entry))
   await expire(pushJobs, ({ finishedAt }) => finishedAt !== undefined && hasExpired('pushJob', finishedAt, at))

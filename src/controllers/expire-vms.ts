@@ -1,5 +1,5 @@
 // Deletes VMs whose TTL has passed or whose awaited deployment took too long, and secrets of VMs that were never
-// created. A timer waits for the next one that is due.
+// created. A timer starts a run when the next VM is due.
 import { createSlices } from '../platform/event-loop.ts'
 import type { Loop } from '../platform/loop.ts'
 import type { VmRecord } from '../store/records/fleet-records.ts'
@@ -9,7 +9,7 @@ import { type Controller, startController } from './controller.ts'
 
 const sweepMs = 60_000
 const secretGraceMs = 10 * 60_000
-/** The waiting handler ends its own deployment. This is for deployments without one, for example after a restart. */
+/** How long after its timeout a deployment is ended here. Its handler does that first, unless the server restarted. */
 const awaitedGraceMs = 5_000
 
 export function expireVms(controller: Controller): Loop {

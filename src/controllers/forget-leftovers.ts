@@ -1,5 +1,5 @@
-// Cleans up after dead servers: records of uploads whose file was lost, and nodes that they were about to remove.
-// Forgets old failed logins and servers.
+// Cleans up after dead servers: deletes records of uploads whose file was lost, and unmarks nodes whose removal was
+// interrupted. Forgets old failed logins and servers.
 import { timestamp } from '../platform/clock.ts'
 import { createSlices } from '../platform/event-loop.ts'
 import type { Loop } from '../platform/loop.ts'

@@ -40,7 +40,7 @@ interface Lead {
 }
 
 const defaultLeaseMs = 8_000
-/** Far more than the drift of monotonic clocks. */
+/** A server waits for this many leases before it takes over, far more than monotonic clocks drift apart. */
 const graceFactor = 1.25
 
 export function startLeadership(options: LeadershipOptions): Leadership {
@@ -48,7 +48,7 @@ export function startLeadership(options: LeadershipOptions): Leadership {
   const key = `/leadership/${name}`
   const stopping = new AbortController()
   let led: Lead | undefined
-  /** The revision of another leader, and when it was first seen by the local clock. */
+  /** The latest revision of the record of another leader, and when this server first saw it, by its own clock. */
   let seen: { readonly rev: string; readonly sinceMs: number } | undefined
 
   const isLeading = (): boolean => led !== undefined && nowMs() < led.untilMs
@@ -77,7 +77,7 @@ export function startLeadership(options: LeadershipOptions): Leadership {
     await ending.end()
   }
 
-  /** The lease expires by time alone, also while the store does not answer. */
+  /** Steps down when the lease expires, even while the store does not answer. */
   async function expire(mine: Lead): Promise<void> {
     while (led === mine && !mine.expiry.signal.aborted) {
       const leftMs = mine.untilMs - nowMs()
@@ -101,7 +101,7 @@ export function startLeadership(options: LeadershipOptions): Leadership {
     }
   }
 
-  /** The record has changed, or the answer to an own write was lost. */
+  /** Continues if the stored record is of this term, because only the answer to a write was lost. Else steps down. */
   async function settle(mine: Lead): Promise<void> {
     const entry = await read()
     if (entry && isOurs(entry, mine)) mine.entry = entry

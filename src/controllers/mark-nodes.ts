@@ -1,6 +1,6 @@
 // Marks nodes as READY once their stream is open, and as NOT READY after 40 s without one. While nodes that were lost
-// together return, the remaining ones get more time. A stream that is open but silent for that long is reported by the
-// server that holds it.
+// together return, the remaining ones get more time. A node whose stream is open but silent for that long is marked by
+// the server that holds the stream (src/server/nodes/nodes.ts).
 import { timestamp } from '../platform/clock.ts'
 import { createSlices } from '../platform/event-loop.ts'
 import type { Loop } from '../platform/loop.ts'
@@ -60,9 +60,9 @@ export class SeenNodes {
   readonly #seenMs = new Map<string, number>()
   readonly #startedMs: number
   readonly #timeoutMs: number
-  /** By the time at which they were last seen. */
+  /** Groups by the time at which their nodes were last seen. */
   readonly #groups = new Map<number, Group>()
-  /** Counts of this pass, by the time at which the nodes were last seen. */
+  /** How many nodes are away in this pass, by the time at which they were last seen. */
   readonly #away = new Map<number, number>()
 
   constructor(startedMs: number, timeoutMs: number) {
@@ -78,7 +78,7 @@ export class SeenNodes {
     else this.#away.set(lastMs, (this.#away.get(lastMs) ?? 0) + 1)
   }
 
-  /** Call this after all nodes were noted. */
+  /** Updates the groups. Call this after all nodes were noted. */
   counted(): void {
     for (const lastMs of this.#groups.keys()) if (!this.#away.has(lastMs)) this.#groups.delete(lastMs)
     for (const [lastMs, count] of this.#away) {

@@ -13,7 +13,7 @@ interface Wanted {
 interface Pulls {
   /** MUST leave the record Ready or Failed or, if the signal aborts, unchanged. */
   pull(kind: Wanted['kind'], entry: Entry<ImageRecord>, signal: AbortSignal): Promise<void>
-  /** Deletes what was fetched for all other records. */
+  /** Deletes partial downloads of all pulls that are not in `wanted`. */
   clean(wanted: readonly Wanted[]): Promise<void>
 }
 

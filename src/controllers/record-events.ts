@@ -66,7 +66,7 @@ export function recordEvents({ collections, clock, log }: Controller): Pick<Loop
     follow(pushJobs.view, pushEvent),
     follow(certificates.view, certificateEvent),
     follow(runnerPools.view, runnerPoolEvent),
-    // A job may first be reported when it has started.
+    // New records count, too, because a job may first be reported when it has started.
     runnerJobs.view.subscribe((changes) => {
       for (const change of changes)
         if (change.type === 'put')
@@ -115,13 +115,13 @@ function vmChange(before: VmRecord, after: VmRecord): EventText | undefined {
   return observed.hasRun && isKept(before, after) ? powerChange(before, after, where) : undefined
 }
 
-/** Agents report a sentence about the VM. */
+/** Returns what happened, to follow the name of the VM. Agents report sentences such as "Could not …". */
 function failureText(why: string): string {
   if (why === lateDeployment) return 'failed to deploy in time'
   return /^Could not /.test(why) ? `c${why.slice(1)}` : `failed to deploy: ${why}`
 }
 
-/** No change of the power state was requested, so the guest or its process ended or returned. */
+/** Whether no change of the power state was requested, so that an observed one came from the guest or its process. */
 const isKept = ({ observed: was, desired: had }: VmRecord, { observed: is, desired: has }: VmRecord): boolean =>
   has.power === 'running' &&
   had.generation === has.generation &&
@@ -183,14 +183,14 @@ function imageEvent(kind: 'image' | 'iso', before: ImageRecord, after: ImageReco
   const saved = { ...about, reason: 'ImageSaved', message: `${what} saved from VM ${capture?.vm.name}` }
   const isElsewhere = sourceNamespace !== undefined && sourceNamespace !== namespace
   if (capture?.kind !== 'commit' || !isElsewhere) return [saved]
-  // The namespace of the image is told, without names of other namespaces.
+  // The namespace of the image gets an event, too, which does not name the VM or its namespace.
   const message = `${what} has a new version, ${after.version ?? 1}, committed from a VM in another namespace`
   return [saved, { ...about, namespace: sourceNamespace, reason: 'ImageSaved', message }]
 }
 
 const pushEvent: Compare<PushJobRecord> = (before, after) => {
   const { vm, namespace, status, image, errorMessage } = after
-  // The cancellation has an event of its request.
+  // The request that canceled the push has recorded an event.
   if (isFinished(before) || !isFinished(after) || status === 'Cancelled') return undefined
   const about = { namespace, kind: 'vms', name: vm, uid: after.vmUid }
   return status === 'Failed'
@@ -203,7 +203,7 @@ const pushEvent: Compare<PushJobRecord> = (before, after) => {
     : { ...about, reason: 'ImagePushed', message: `VM ${vm} pushed to ${image}` }
 }
 
-/** The condition of a pool changed, for example because it lost GitHub or its runners fail. */
+/** Returns an event if the condition of a pool changed, for example because it lost GitHub or its runners fail. */
 const runnerPoolEvent: Compare<RunnerPoolRecord> = (before, after) => {
   const { name, namespace, status, uid } = after
   const { reason, message } = status.condition

@@ -15,7 +15,7 @@ const everyMs = 60_000
 
 export function replicateImages(controller: Controller, replicas: Replicas): Loop {
   const { images, isos } = controller.collections
-  /** Known to be complete here. Content is immutable, and content that records name is not collected. */
+  /** Digests known to be complete here. They stay so: content is immutable, and content that records name is kept. */
   let here = new Set<string>()
   return startController(controller, 'replicate-images', {
     everyMs,

@@ -10,11 +10,9 @@ import { changePushJob, isFinished } from '../store/records/push-jobs.ts'
 import { type Controller, startController } from './controller.ts'
 
 const everyMs = 20_000
-/**
- * A request writes the image or job first and then the VM. After this time an interrupted request has been repeated.
- */
+/** A request writes the image or job first, then the VM. After this time, a client has repeated an interrupted one. */
 const requestMs = 30_000
-/** How long lost nodes have to find a new leader. */
+/** How long nodes have to connect after a change of the leader. */
 const returnMs = 120_000
 
 export function settleCaptures(controller: Controller): Loop {
@@ -34,7 +32,7 @@ export function settleCaptures(controller: Controller): Loop {
   })
 }
 
-/** Returns how many captures were failed. `upMs` is how long this server has been running. */
+/** Returns how many captures were failed. `upMs` is how long this server has been the leader. */
 export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>, upMs = Infinity): Promise<number> {
   const { images, nodes, pushJobs, vms } = collections
   const now = clock.now()
@@ -70,7 +68,7 @@ export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>
   }
   return count
 
-  /** Why the capture can never finish; undefined while it may. */
+  /** Returns why the capture can never finish; undefined while it may. */
   function problemOf({ namespace, name, uid }: Captured, { id, requestedAt }: Awaited): string | undefined {
     const record = vms.get(namespace, name)?.value
     if (record?.uid !== uid) return `VM ${name} was removed before the save finished; nothing was kept`
@@ -93,7 +91,7 @@ export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>
 
 const givenUpMs = (lastSeenAt: string): number => Date.parse(lastSeenAt) + lostNodeSeconds * 1_000
 
-/** A note for users who wait for the image: when it is given up, and how to give up now. */
+/** Returns a note for users who wait for the image: when the save is given up, and how to give up now. */
 function noteOf({ name, capture }: ImageRecord, node: NodeRecord | undefined): string | undefined {
   if (!node || !capture || node.lastSeenAt === undefined) return undefined
   const ways = {

@@ -23,7 +23,7 @@ export async function listRecords<Content>(folder: string): Promise<readonly Con
   return records.filter((record) => record !== undefined)
 }
 
-/** Removes everything beside the records that none of them needs. */
+/** Removes everything from the folder of captures that is not in `named`. */
 export async function removeUnnamed(folder: string, named: ReadonlySet<string>): Promise<void> {
   for (const name of await fs.readdir(captureFolder(folder)).catch(() => []))
     if (!named.has(name)) await fs.rm(path.join(captureFolder(folder), name), { recursive: true, force: true })

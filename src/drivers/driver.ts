@@ -16,8 +16,8 @@ export interface BaseImage {
   readonly disk: string
   readonly format: 'raw' | 'qcow2'
   /**
-   * Set while the disk is still arriving: until `arriving.arrived`, the VM reads over NBD on this unix socket, and a read
-   * waits for missing content.
+   * Set while the node is still fetching the disk: until `arriving.arrived`, the VM reads it over NBD from this unix
+   * socket, and a read waits for missing content.
    */
   readonly socket?: string
   readonly virtualSizeBytes: number
@@ -61,7 +61,7 @@ export interface VmSpec extends Omit<VmMachine, 'gpuPassthrough'> {
   readonly cpu: number
   readonly memoryMiB: number
   readonly image: BaseImage
-  /** If larger than the image's disk. */
+  /** The size of the disk, if it is larger than the image's. */
   readonly diskBytes?: number
   /** The address of the node on which forwarded ports and the screen are opened. */
   readonly ip: string
@@ -84,14 +84,14 @@ export interface Handle {
   readonly version: 1
   readonly driver: string
   readonly uid: string
-  /** The driver keeps everything of this VM in it. (The simulated driver keeps it beside it.) */
+  /** Where the driver keeps the files of this VM. The simulated driver uses a file beside this folder. */
   readonly folder: string
 }
 
 interface CapturedLayer {
   readonly id: string
   readonly file: string
-  /** Default: qcow2, an overlay. A raw layer is the whole disk; the layer below says which parts differ. */
+  /** Default: qcow2, an overlay. A raw file is the whole disk; its layer is what differs from the layer below. */
   readonly format?: 'qcow2' | 'raw'
 }
 
@@ -100,10 +100,10 @@ export interface Capture {
   readonly id: string
   /** The digest of the image below the layers. */
   readonly base: string
-  /** What was written since, lowest first. A layer with a given id never changes. */
+  /** What the VM has written over the image, lowest layer first. A layer with a given id never changes. */
   readonly layers: readonly CapturedLayer[]
   readonly virtualSizeBytes: number
-  /** Absent if the hypervisor could not save it. */
+  /** Absent if it was not requested, or if the hypervisor could not save it. */
   readonly memory?: MemoryState
   readonly machine?: MachineFiles
   /** For the user: why requested memory is missing. */
@@ -227,7 +227,7 @@ export interface Driver {
   readonly resizing?: {
     /** Grows the disk of a stopped VM. Does nothing if it has that size. */
     grow(handle: Handle, diskBytes: number): Promise<void>
-    /** As the guest sees it. */
+    /** Returns the size of the disk as the guest sees it. */
     diskBytes(handle: Handle): Promise<number>
   }
   readonly reverting?: {
@@ -256,8 +256,8 @@ export interface Driver {
   readonly warm?: Warm | undefined
   readonly arriving?: {
     /**
-     * The image is complete: a running VM now reads from its file, without stopping. May be repeated; does nothing for a
-     * VM that does not run.
+     * Makes a running VM read from the file of its image, which is complete now, without stopping it. May be repeated;
+     * does nothing for a VM that does not run.
      */
     arrived(handle: Handle, image: BaseImage): Promise<void>
   }

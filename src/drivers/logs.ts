@@ -26,7 +26,7 @@ export async function trimLog(file: string, { largestBytes, keptBytes }: LogLimi
   try {
     const end = Buffer.alloc(keptBytes)
     const { bytesRead } = await handle.read(end, 0, keptBytes, size - keptBytes)
-    // Begins with a whole line.
+    // The kept part begins with a whole line.
     const kept = end.subarray(end.subarray(0, bytesRead).indexOf(10) + 1, bytesRead)
     await handle.write(kept, 0, kept.length, 0)
     await handle.truncate(kept.length)

@@ -1,7 +1,7 @@
-// Errors for users that every driver has.
+// Errors for users that several drivers share.
 import type { BaseImage } from './driver.ts'
 
-/** The VM must not start: its layers fit only the content that they were made from. */
+/** For a VM whose image has changed: it must not start, because its layers fit only the image they were made on. */
 export const otherImage = ({ name, digest }: Pick<BaseImage, 'name' | 'digest'>, base: string): Error =>
   new Error(
     `the disk of this VM was made from another content of image ${name} (${base}) than the one on this node (${digest}); ` +
@@ -24,7 +24,7 @@ export function requireDistinct(ports: readonly { readonly protocol: string; rea
   if (twice !== undefined) throw new Error(`port ${twice} is requested twice by one VM`)
 }
 
-/** Of a failed capture. */
+/** Rewords the error of a capture that failed because the disk is full. Returns other errors unchanged. */
 export function explainFullDisk(error: unknown): unknown {
   const isFull = error instanceof Error && /ENOSPC|EDQUOT|No space left|Disk quota/i.test(error.message)
   if (!isFull) return error

@@ -42,7 +42,7 @@ export interface SimulatedKnobs {
 }
 
 interface SimulatedVm {
-  /** Of the VM that ran last. */
+  /** The name of the VM at its last start or claim. */
   readonly name?: string
   readonly power: 'stopped' | 'running' | 'suspended' | 'failed'
   readonly problem?: string
@@ -190,7 +190,7 @@ export class SimulatedDriver implements Driver {
   }
 
   readonly capturing = {
-    /** Nothing was written, so there is no layer. */
+    /** The capture has no layers, because simulated guests write nothing. */
     capture: (
       { folder }: Handle,
       _vm: VmSpec,
@@ -224,7 +224,7 @@ export class SimulatedDriver implements Driver {
   }
 
   readonly warm = {
-    /** No command runs: each passes except `false`. */
+    /** Does not run the command. Every command passes, except `false`. */
     prepare: async (_: Handle, { readyCommand }: BootingVm): Promise<boolean> => readyCommand !== 'false',
     park: async ({ folder }: Handle): Promise<void> => {
       await this.#turn('suspend', folder, 'running', 'suspended')
@@ -294,7 +294,7 @@ export class SimulatedDriver implements Driver {
     this.#notify(folder)
   }
 
-  /** This process is the only writer. */
+  /** Returns the VMs of the parent folder. They are read only once, because this process is the only writer. */
   #vmsBeside(folder: string): KeyedLog<SimulatedVm> | Promise<KeyedLog<SimulatedVm>> {
     const parent = path.dirname(folder)
     return this.#vms.get(parent) ?? this.#open(parent)

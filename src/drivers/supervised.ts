@@ -114,7 +114,7 @@ export function supervision<Run extends RecordedRun>({ program, log, withoutSecr
       (await isAlive(run.process)) &&
       areMarked(await argumentsOf(run.process.pid), marksOf(run)))
 
-  /** The supervisor ends shortly after its program. Until then it writes and removes files that a next run would use. */
+  /** Waits for the end of the supervisor, because until then it writes and removes files that the next run uses. */
   const waitForSupervisor = async (folder: string, run: Run): Promise<void> => {
     // After a boot of the host the pid may belong to any process.
     if (!(await isOfThisBoot(run))) return

@@ -2,7 +2,7 @@
 import fs from 'node:fs/promises'
 import { BadDiskError } from './qcow2/header.ts'
 
-/** Each signature, its offset, and its encoding. */
+/** Each format, the offset of its signature, and the signature. */
 const signs: readonly (readonly [string, number, string])[] = [
   ['ISO 9660', 0x8001, 'CD001'],
   ['UDF', 0x8001, 'BEA01'],

@@ -53,7 +53,7 @@ async function formatOf(file: string): Promise<DiskFormat> {
   return recogniseDisk(await part(handle, 0, sectorBytes))
 }
 
-/** Shorter at the end of the file. */
+/** Returns fewer bytes at the end of the file. */
 async function part(file: fs.FileHandle, from: number, length: number): Promise<Buffer> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, Math.max(0, from))
   return buffer.subarray(0, bytesRead)

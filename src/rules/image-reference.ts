@@ -46,7 +46,7 @@ function hasCredentials(text: string): boolean {
 }
 
 export function parseImageReference(text: string, use: 'push' | 'pull'): ParsedReference {
-  // This check comes first, because messages repeat the text and must not repeat a password.
+  // These checks come first, because later messages repeat the text, which must not contain a password.
   if (text.startsWith('-')) return { ok: false, problem: 'Invalid image reference: it starts with a dash', hint: useIt }
   if (hasCredentials(text)) {
     const hint = `Store the user name and password with svc3 regcred add, then use ${imageReferenceRule}`
@@ -144,8 +144,8 @@ export function credentialFor<T extends StoredServer>(
 }
 
 /**
- * The refusal of a push without credentials (409). `isPlain`: the registry is known to speak HTTP only. `hasStored`:
- * credentials for HTTPS exist and would be used instead.
+ * Says that a registry has no credentials, and how to store them. `isPlain`: the registry is known to speak HTTP
+ * only. `hasStored`: credentials for HTTPS exist and would be used instead.
  */
 export function noCredentials(
   reference: ImageReference,

@@ -1,5 +1,5 @@
-// The address of the registry that holds a cluster's images: `oci://HOST[:PORT]/REPOSITORY`, or `oci+http://…` to allow
-// plain HTTP.
+// The address of the registry that holds a cluster's images: `oci://HOST[:PORT]/REPOSITORY`, or `oci+http://…` to
+// allow plain HTTP.
 import { parseRegistryServer } from './registry-server.ts'
 
 export interface ImagesAddress {

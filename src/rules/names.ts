@@ -3,8 +3,8 @@
 export const defaultNamespace = 'svc-default'
 
 /**
- * By prefix: `orka-default` becomes `svc-default`. Public clients hard-code such names; `compat.namespaceAliases` sets
- * them.
+ * Real prefixes by alias: `orka-default` becomes `svc-default`. Public clients hard-code such names;
+ * `compat.namespaceAliases` sets them.
  */
 type NamespaceAliases = Readonly<Record<string, string>>
 export const publicAliases: NamespaceAliases = { 'orka-': 'svc-' }

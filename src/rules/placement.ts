@@ -278,7 +278,7 @@ function allocate(node: Candidate, demand: Demand): Allocation | undefined {
 /** The fields of a VM's record that matter for placement. */
 interface PlacementFields extends Pick<Demand, 'os' | 'reservedPorts'> {
   readonly shape: Omit<Demand, 'os' | 'reservedPorts'>
-  /** The resolved reference, because nodes may have what the tag meant earlier. */
+  /** The reference with a digest, because nodes may have cached an earlier image of the tag. */
   readonly imageReference?: string | undefined
 }
 

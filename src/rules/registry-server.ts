@@ -27,7 +27,7 @@ const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const hostname = new RegExp(`^${label}(?:\\.${label})*$`)
 
 export function parseRegistryServer(text: string): RegistryServer {
-  // This check comes first, because messages repeat the text and must not repeat a password.
+  // These checks come first, because later messages repeat the text, which must not contain a password.
   if (text.startsWith('-')) {
     return {
       ok: false,

@@ -3,7 +3,7 @@
 const keptSeconds = {
   /** The stored answer to a request with an Idempotency-Key. */
   answer: 24 * 3_600,
-  /** docs/spec.md R40. */
+  /** A finished push job (docs/spec.md R40). */
   pushJob: 3_600,
   /** An interrupted upload, after its last byte. */
   upload: 24 * 3_600,

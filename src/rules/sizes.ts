@@ -41,7 +41,7 @@ export const requestedMemoryMiB = (gibi: number): number => Math.round(gibi * 1_
 
 const units = ['M', 'G', 'T'] as const
 const bytesOf: Readonly<Record<string, number>> = { M: 2 ** 20, G: 2 ** 30, T: 2 ** 40 }
-/** Refuses larger sizes before anything is allocated. */
+/** Larger sizes are refused before anything is allocated. */
 export const maxDiskBytes = 64 * 2 ** 40
 export const diskSizeRule = 'a whole number with M, G or T, such as 512M, 120G or 1T, at most 64T'
 

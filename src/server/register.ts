@@ -24,7 +24,7 @@ export interface RouteServices extends DownloadServices, ForwardServices, Spelli
   readonly operations: Operations
   readonly idempotency: Idempotency
   readonly uploads: Uploads
-  /** Keys the hashes of requests with an Idempotency-Key. */
+  /** Returns the key of the hashes of requests with an Idempotency-Key. */
   readonly requestSecret: () => Buffer
 }
 

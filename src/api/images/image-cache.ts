@@ -94,7 +94,7 @@ export const DesiredImage = t.Object({
   recipe: t.Optional(t.String()),
   /** The digest of its manifest. `getBlob` returns the manifest and every chunk that it names. */
   content: t.Optional(t.String()),
-  /** In place of both: an image in a registry, `host/repository@sha256:…`. `getVmRegistry` returns its credentials. */
+  /** Instead of both: an image in a registry, `host/repository@sha256:…`. `getVmRegistry` returns how to log in. */
   reference: t.Optional(t.String()),
 })
 
@@ -228,7 +228,7 @@ export const removeCachedImage = removal({
   example: { params, body: { all: true }, response: removed },
 })
 
-/** The form of clients of Orka 3.6. */
+/** The form that clients of Orka 3.6 send. */
 export const removeFromImageCache = removal({
   id: 'removeFromImageCache',
   path: `${inNamespace}/imagecache/remove`,

@@ -22,7 +22,7 @@ export interface AgentAnswer {
   readonly retryAfterSeconds?: number
 }
 
-/** Whether agents may call the operation over their connection: it is idempotent, and all of its input is in the body. */
+/** Whether agents may call the operation over their connection: it is idempotent and has its input in the body. */
 export const isCallable = ({ allow, isIdempotent, path, method, isUpload }: Operation): boolean =>
   allow === 'agent' && isIdempotent === true && method === 'POST' && !isUpload && !path.includes('{')
 

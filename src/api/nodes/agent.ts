@@ -61,7 +61,7 @@ export const DesiredVm = t.Object(
     /** Facts about the VM that the guest can read with its metadata. */
     facts: t.Record(t.String(), t.String()),
     userdata: t.Optional(t.String()),
-    /** Only for Intel: the login to grow partition and file system over SSH after a resize. Sent once and never stored. */
+    /** Intel only: the login to grow partition and file system by SSH after a resize. Sent once and never stored. */
     growth: t.Optional(t.Object({ user: t.String(), password: t.String() })),
   },
   { title: 'DesiredVm' },
@@ -354,7 +354,7 @@ export const findPeers = operation({
   example: { body: { content: `sha256:${'0'.repeat(64)}` }, response: { peers: [] } },
 })
 
-/** In chunks, which is at most a gigabyte. Later reads do not belong to the boot. */
+/** The most chunks of a boot order, at most a gigabyte together. Later reads do not belong to the boot. */
 export const longestBootOrder = 64
 const BootOrder = t.Array(t.Integer({ minimum: 0, maximum: 10_000_000 }), { maxItems: longestBootOrder })
 

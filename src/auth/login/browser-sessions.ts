@@ -136,7 +136,7 @@ export class BrowserSessions {
     return this.#issue(this.#input.nameSecret(), principal, startTicketSeconds)
   }
 
-  /** As `issueTicket`, for the holder of a token, with whose end the session ends at the latest. Throws Unauthorized. */
+  /** As `issueTicket`, for the holder of a token, with which the session ends at the latest. Throws Unauthorized. */
   async issueTicketFor(token: string): Promise<Ticket> {
     const secret = this.#input.nameSecret()
     const { principal, seconds } = await this.#bearerOf(token)
@@ -171,7 +171,7 @@ export class BrowserSessions {
     }
   }
 
-  /** Deletes the session, or all sessions of its caller. Returns their refresh tokens, to be revoked at the provider. */
+  /** Deletes the session, or all of its caller. Returns their refresh tokens, to be revoked at the provider. */
   async close(id: string, isEverywhere: boolean): Promise<readonly string[]> {
     const entry = this.#sessions.get('', sessionName(id, this.#input.nameSecret()))
     if (!entry) return []

@@ -57,7 +57,7 @@ export function createIdentity(options: IdentityOptions): LoginIdentity {
   const { clientId, keys, used, clock } = options
 
   const claimsOf = async (idToken: string): Promise<JWTPayload> => {
-    // Checked before any request to the provider.
+    // The form is checked before any request to the provider.
     checkForm(idToken, options)
     const { payload } = await jwtVerify(idToken, keys.getKey, {
       algorithms,

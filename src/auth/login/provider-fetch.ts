@@ -51,7 +51,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Reads the discovery document. */
+/** Reads the discovery document. Throws if it is that of another issuer. */
 export async function discover(issuer: string): Promise<Record<string, unknown>> {
   const document = await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
   if (document.issuer === issuer) return document

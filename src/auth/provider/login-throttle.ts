@@ -7,7 +7,7 @@ import type { Collection } from '../../store/collection.ts'
 import type { LoginTriesRecord } from '../../store/records/server-records.ts'
 
 export interface LoginThrottle {
-  /** Returns 0 if this attempt may proceed, or the seconds to wait. The attempt counts as wrong until `succeeded` is called. */
+  /** Returns 0 if the attempt may proceed, or the seconds to wait. It counts as wrong until `succeeded` is called. */
   begin(email: string, address: string): Promise<number>
   succeeded(email: string, address: string): Promise<void>
   /** Removes the attempt from the account's count, because the password was not checked. */

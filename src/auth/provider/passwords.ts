@@ -17,7 +17,7 @@ export class PasswordsBusy extends Error {
 
 const cost = { N: 2 ** 15, r: 8, p: 1 } as const
 const maxMemory = 256 * 1_048_576
-/** They take about two seconds together. */
+/** This many checks take about two seconds. */
 const maxWaiting = 16
 
 /** A hash that no password matches. */
@@ -39,7 +39,7 @@ export async function matches(password: string, stored: PasswordHash): Promise<b
   return hash.length > 0 && timingSafeEqual(hash, derived)
 }
 
-/** Runs one after the other, because each takes 32 MiB and a thread of the pool that files and DNS also use. */
+/** The last derivation. They run in turn, because each takes 32 MiB and a thread that files and DNS also use. */
 let last: Promise<unknown> = Promise.resolve()
 let waiting = 0
 async function derive(password: string, { salt, N, r, p }: PasswordHash, bytes: number): Promise<Buffer> {

@@ -11,8 +11,8 @@ import type { Rooms } from '../scheduling/rooms.ts'
 import { WarmSlots } from '../scheduling/warm-slots.ts'
 
 /**
- * By the uid of the pool. Announced as 0 only for pools that are being deleted, because GitHub never delivers a job
- * that was queued while 0 was announced.
+ * Returns the number for each pool by its uid. It is 0 only for pools that are being deleted, because GitHub never
+ * delivers a job that was queued while 0 was announced.
  */
 export function capacities(collections: Collections, rooms: Rooms): ReadonlyMap<string, number> {
   const found = new Map<string, number>()
@@ -52,7 +52,7 @@ export function capacities(collections: Collections, rooms: Rooms): ReadonlyMap<
   }
 }
 
-/** Counts VMs of pools that have a node. */
+/** Counts the VMs of each pool that have a node, by the uid of the pool. */
 function placedIn({ runners, vms }: Collections, namespace: string): Map<string, number> {
   const counts = new Map<string, number>()
   for (const { value } of runners.list(namespace))
@@ -60,7 +60,7 @@ function placedIn({ runners, vms }: Collections, namespace: string): Map<string,
   return counts
 }
 
-/** What the pool's VMs request of warm ones. VMs with first-boot data take none. */
+/** Returns the pool's request for warm VMs. Without SSH its VMs get first-boot data, which excludes warm ones. */
 function warmRequest(collections: Collections, pool: RunnerPoolRecord): Parameters<WarmSlots['take']>[0] | undefined {
   const template = pool.sshUser === undefined ? undefined : poolTemplate(collections, pool)
   if (!template || 'problem' in template) return undefined

@@ -12,7 +12,7 @@ import { PoolDriver } from './pool-driver.ts'
 export type RunnerServices = Omit<RunnerWorld, 'capacityOf'>
 
 const sweepMs = 60_000
-/** Polls of many pools share one look at the nodes. */
+/** How long capacities are reused, so that polls of many pools share one look at the nodes. */
 const capacityMs = 1_000
 const strayCredentialMs = 10 * 60_000
 
@@ -21,7 +21,7 @@ export function driveRunners(controller: Controller, presence: Presence, service
   const { runnerPools, runnerCredentials, runners, vms } = collections
   const drivers = new Map<string, PoolDriver>()
   const stopping = new Set<Promise<void>>()
-  /** Defined once there is a pool. */
+  /** Defined once a pool has needed its capacity. */
   let followed: ReturnType<typeof followRooms> | undefined
   let known: { readonly atMs: number; readonly by: ReadonlyMap<string, number> } | undefined
 
@@ -62,7 +62,7 @@ export function driveRunners(controller: Controller, presence: Presence, service
       for (const entry of runnerPools.list()) adopt(entry)
       const nowMs = clock.now().getTime()
       await expireJobs(collections, nowMs)
-      // Left behind if creating a pool was interrupted.
+      // Deletes credentials of pools that were not created, because the request was interrupted.
       for (const { key, value } of runnerCredentials.list())
         if (runnerPools.get(value.namespace, value.pool)?.value.uid !== value.uid)
           await runnerCredentials.change(key, (record) =>
@@ -100,7 +100,7 @@ export function driveRunners(controller: Controller, presence: Presence, service
   }
 }
 
-/** Changes by the drivers need no other run. */
+/** Whether fields have changed that the drivers do not write themselves. */
 function isOther(before: RunnerPoolRecord | undefined, after: RunnerPoolRecord): boolean {
   if (!before) return true
   const wanted = ({ status: _, demand: __, cursor: ___, failing: ____, ended: _____, ...record }: RunnerPoolRecord) =>

@@ -9,9 +9,9 @@ import { isDeleted } from '../../store/records/vms.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Controller } from '../controller.ts'
 
-/** What driving pools needs of the server. */
+/** The services that drivers of pools need of the server. */
 export interface RunnerWorld {
-  /** Opens the pool's credentials. Throws SourceError. */
+  /** Returns a client for GitHub with the pool's decrypted credentials. Throws SourceError. */
   sourceOf(pool: RunnerPoolRecord): RunnerSource
   /** Creates the VM of a runner without waiting for it. Returns its uid. */
   deploy(pool: RunnerPoolRecord, name: string, userdata: string | undefined): Promise<string>
@@ -65,7 +65,7 @@ export class DrivenPool {
     return record?.uid === this.uid ? record : undefined
   }
 
-  /** Null deletes the record. */
+  /** Changes the pool's record, unless the pool was deleted. If `next` returns null, the record is deleted. */
   async change(next: (record: RunnerPoolRecord) => RunnerPoolRecord | null): Promise<void> {
     await this.controller.collections.runnerPools.change(this.#key, (record) =>
       record?.uid === this.uid ? next(record) : undefined,

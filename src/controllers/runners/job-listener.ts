@@ -12,7 +12,7 @@ import { forgetWaiting, storeNews } from './job-records.ts'
 const idlePauseMs = 15_000
 /** The pause before opening a session that another process holds. */
 const activeMs = 3_000
-/** A shorter time is a change of leader. */
+/** How long another process must have held the session to be reported. Changes of the leader are shorter. */
 const activeTooLongMs = 5 * 60_000
 const closeMs = 5_000
 
@@ -38,7 +38,7 @@ export class JobListener {
     this.ended = this.#hear()
   }
 
-  /** Another session is opened if there is something left to receive. */
+  /** Ends the session. Another one is opened if there is something left to receive. */
   endSession(): void {
     this.#session.abort()
   }
@@ -114,7 +114,7 @@ export class JobListener {
     }
   }
 
-  /** News is stored, then acknowledged, then acted on. */
+  /** Stores news, acquires offered jobs, then acknowledges, so that GitHub repeats news after an interruption. */
   async #take(pool: RunnerPoolRecord, queue: DemandQueue, batch: Batch, signal: AbortSignal): Promise<void> {
     const storing = this.#store(pool, batch)
     this.storing = storing.catch(() => undefined)

@@ -29,7 +29,7 @@ export async function storeNews(
       }),
     ),
   )
-  // An unknown runner has ended.
+  // News about a runner without a record is skipped, because the runner has ended.
   for (const { type, runnerName, jobId } of jobs) {
     if (runnerName === undefined || (type !== 'started' && type !== 'completed')) continue
     await runners.change(runners.key(namespace, runnerName), (record) => {
@@ -41,7 +41,7 @@ export async function storeNews(
   }
 }
 
-/** GitHub has no waiting job, so jobs that wait here were cancelled, or news about them is still to come. */
+/** Ends waiting jobs if GitHub counts none. They were cancelled, or news about them is still to come. */
 export async function forgetWaiting(
   { runnerJobs }: Pick<Records, 'runnerJobs'>,
   { namespace, uid }: RunnerPoolRecord,

@@ -72,7 +72,7 @@ export class PoolDriver {
       await this.#steps.adopt(before)
     } catch (error) {
       if (this.#driven.stop.signal.aborted) return
-      // Removing VMs does not depend on GitHub.
+      // The run continues, because removing VMs does not depend on GitHub.
       this.#driven.failed(error)
     }
     await this.#listener.storing
@@ -120,7 +120,7 @@ export class PoolDriver {
     return vm === 'down' || vm === 'failed'
   }
 
-  /** Removes runners and VMs without a record. They must be seen twice, because a record may be newer than the list. */
+  /** Removes runners and VMs that have had no record for `strayMs`. A younger one's record may not be visible yet. */
   async #removeStrays(pool: RunnerPoolRecord, source: RunnerSource, listed: readonly KnownRunner[]): Promise<void> {
     const { collections } = this.#driven.controller
     const nowMs = this.#driven.nowMs()

@@ -1,5 +1,5 @@
-// Takes the planned steps for the runners of one pool: creates them with their VMs, and removes both. Every step is in
-// a record before it is taken, so that another leader can continue.
+// Takes the planned steps for the runners of one pool: creates them with their VMs, and removes both. Every step is
+// written to a record before it is taken, so that another leader can continue.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunnerEndReason } from '../../api/vms/runner-pools.ts'
@@ -80,7 +80,7 @@ export class RunnerSteps {
       await this.#driven.change((record) => ({ ...record, failing: { count: 0, at, message: '' } }))
   }
 
-  /** The next plan counts these runners even before their records exist. */
+  /** Works on runners in the background. The next plan counts them even before their records exist. */
   #takeInHand(names: readonly string[], work: (name: string) => Promise<void>): void {
     if (names.length === 0) return
     for (const name of names) this.inHand.add(name)
@@ -102,9 +102,9 @@ export class RunnerSteps {
   }
 
   /**
-   * Writes the record, registers the runner, then creates its VM with the script that starts it. Each step tells what
-   * the previous one may have left behind. With SSH the VM comes first, because it may be a warm one, and `#start` does
-   * the rest.
+   * Writes the record, registers the runner, then creates its VM with the script that starts it. The record shows
+   * which steps an interrupted process has completed. With SSH the VM comes first, because it may be a warm one, and
+   * `#start` does the rest.
    */
   async #begin(pool: RunnerPoolRecord, name: string): Promise<void> {
     const { runners } = this.#driven.controller.collections
@@ -182,7 +182,7 @@ export class RunnerSteps {
     const at = this.#driven.now()
     const isNew = (record: RunnerRecord | undefined): boolean => record?.poolUid === this.#driven.uid && !record.end
     if (!isNew(runners.get(namespace, name)?.value)) return
-    // Counted first, because a plan that misses the runner must know the number of failures.
+    // The failure is counted before the runner ends, so that a plan without the runner knows of it.
     if (isRunnerFailure(end.reason))
       await this.#driven.change((record) => ({
         ...record,
@@ -210,7 +210,7 @@ export class RunnerSteps {
         failpoint('runners.removed')
         if (isRemoved) await runners.change(key, (record) => record && { ...record, isRemoved: true })
         else if (!isDown) {
-          // The runner has just taken a job.
+          // GitHub does not remove the runner, because it has just taken a job. So it is kept.
           const connectedAt = this.#driven.now()
           await runners.change(key, (record) => {
             if (!record) return undefined
@@ -248,7 +248,7 @@ export class RunnerSteps {
   }
 }
 
-/** Runs some in parallel, waits for all, then throws the first failure. */
+/** Runs up to `maxConcurrentSteps` in parallel, waits for all, then throws the first failure. */
 async function eachTried<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const failures: unknown[] = []
   await forEachParallel(items, maxConcurrentSteps, (item) =>

@@ -41,7 +41,7 @@ export class QuotaAdmission {
   /** Why a VM waits for the quota, before a node is chosen. */
   refusal({ namespace, uid }: VmRecord, least: Amounts): string | undefined {
     const plan = this.#planOf(namespace)
-    // An admitted VM takes no more than it has.
+    // A VM that an earlier run admitted takes no more than it has.
     if (!plan || plan.quota.used[uid]) return undefined
     return reasonIn(namespace, plan, least)
   }
@@ -109,7 +109,7 @@ export function mayAdmitMore(before: Entry<QuotaRecord> | undefined, after: Entr
   return isSet || Object.keys(had).some((uid) => !has[uid])
 }
 
-/** Removes unknown uids in two sweeps, because a uid is admitted before its VM is written. */
+/** Removes a uid if two sweeps in a row find no VM, because a request may reserve its share before it writes the VM. */
 export class QuotaSweep {
   #strays = new Set<string>()
 

@@ -1,4 +1,4 @@
-// The decisions of one run of the scheduler: which waiting VM gets which node, and why the others get none. Writes nothing.
+// Decides, without writing, which waiting VM gets which node in one run of the scheduler, and why others get none.
 import { createSlices } from '../../platform/event-loop.ts'
 import { type Allocation, demandOf } from '../../rules/placement.ts'
 import { isAboutCores, isAboutPorts, summaryOf } from '../../rules/placement-reasons.ts'
@@ -47,7 +47,7 @@ interface Decisions {
 
 export async function decide(run: SchedulerRun): Promise<Decisions> {
   const decisions: Decisions = { chosen: new Map(), refused: [] }
-  /** A shape that found no room finds none later in the same run. */
+  /** Refusals by shape. A shape that found no room finds none later in the same run. */
   const shortages = new Map<string, PlacementRefusal>()
   const yieldToOthers = createSlices()
   for (let turn = run.turns.next(); turn; turn = run.turns.next()) {
@@ -79,7 +79,7 @@ function decideOne(
       message: summaryOf(found.reasons, turn.demand, turn.namespace),
       reason: isAboutCores(found.reasons) ? 'NoFreeCores' : 'NoNodeFits',
     }
-    // A VM of the same shape may want other ports.
+    // This refusal is not noted for the shape, because another VM of it may want other ports.
     if (isAboutPorts(found.reasons)) return refusal
     shortages.set(turn.shape, refusal)
     return reserved(run, turn, refusal)

@@ -1,5 +1,5 @@
-// Gives a VM other ports on the same node if another program took one first. With a reserved port, a VM that never ran
-// is rescheduled to another node, and one that ran reports the conflict.
+// Gives a VM other ports on the same node if another program took one first. If the VM reserved that port, it is
+// rescheduled to another node, or reports the conflict if it has run before.
 import { allocatePorts } from '../../rules/placement.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { portsIn } from '../../store/records/node-vms.ts'
@@ -8,7 +8,7 @@ import type { Entry } from '../../store/store.ts'
 import type { Controller } from '../controller.ts'
 import type { Placements } from './placements.ts'
 
-/** Backs off, because new ports may conflict again, for example with VMs of another cluster at the same address. */
+/** Spaces out new ports for a VM, which may conflict again, for example with VMs of another cluster at the address. */
 export class PortTurns {
   readonly #turns = new Map<string, { readonly count: number; readonly dueMs: number }>()
 

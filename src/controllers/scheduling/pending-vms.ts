@@ -30,7 +30,7 @@ export class PendingVms {
     if (this.#waiting.has(key)) this.#due.add(key)
   }
 
-  /** What did not fit may fit now. */
+  /** Makes all waiting VMs due, because those that did not fit may fit now. */
   retryAll(): void {
     this.#areAllDue = !this.isEmpty
   }

@@ -68,8 +68,8 @@ export class Placements {
   }
 
   /**
-   * The outcome of a placement is unknown. The next run begins a new term, in which the placement is either seen or can
-   * no longer happen.
+   * Call this if the outcome of a placement is unknown. The next run writes the term again, after which the placement
+   * is either seen or can no longer happen.
    */
   unsure(): void {
     this.#isUnsure = true

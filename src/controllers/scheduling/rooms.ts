@@ -1,5 +1,5 @@
-// The free capacity of nodes, for placement. A run of the scheduler calls `look` first, which counts the nodes that have changed
-// since the last run; after that, each placement is subtracted before the next one is decided.
+// The free capacity of nodes, for placement. A run of the scheduler calls `look` first, which counts nodes that have
+// changed since the last run; after that, each placement is subtracted before the next one is decided.
 import {
   type Allocation,
   type Candidate,
@@ -72,12 +72,12 @@ export class Rooms {
     for (const entry of records.nodes.list()) this.#count(entry.value.name, entry)
   }
 
-  /** The record of a node, its VMs or its agent's connection changed. */
+  /** Notes that the record of a node, its VMs or its agent's connection changed. */
   changed(node: string): void {
     this.#stale.add(node)
   }
 
-  /** Agents connected or disconnected, and it is not known which. */
+  /** Notes that agents connected or disconnected, when it is not known which. */
   presenceChanged(): void {
     for (const [name, { room }] of this.#counted) if (this.#isOutdated(room)) this.#stale.add(name)
   }
@@ -94,7 +94,7 @@ export class Rooms {
     return this.#counted.get(node)?.room
   }
 
-  /** The nodes of a namespace, by name. */
+  /** The nodes of a namespace, sorted by name. */
   in(namespace: string): readonly NodeRoom[] {
     const known = this.#lists.get(namespace)
     if (known) return known
@@ -120,12 +120,11 @@ export class Rooms {
     }
   }
 
-  /** The node takes no other VM until the next look. */
+  /** Keeps other VMs off the node until the next look. */
   keepFor(node: string, vm: string): void {
     this.#withdraw(node, { cause: 'reserved', vm })
   }
 
-  /** The ports in use at an address. */
   portsOf(ip: string): { has(port: number): boolean } {
     return this.#address(ip)
   }
@@ -221,7 +220,7 @@ export class Rooms {
   }
 }
 
-/** Rooms that are told what has changed. Call `look` before using them. */
+/** Creates rooms that are notified of changes. Call `look` before using them. */
 export function followRooms(
   { nodes, nodeVms }: Pick<Collections, 'nodes' | 'nodeVms'>,
   presence: Presence,

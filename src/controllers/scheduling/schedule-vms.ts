@@ -1,4 +1,4 @@
-// Places VMs that wait for a node. Runs when VMs, nodes or quotas change, without polling. The README says what it promises.
+// Places VMs that wait for a node. Runs when VMs, nodes or quotas change. The README says what it promises.
 import { createSlices } from '../../platform/event-loop.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Loop } from '../../platform/loop.ts'
@@ -79,7 +79,7 @@ class Scheduler {
     ]
   }
 
-  /** What did not fit may fit now. */
+  /** Tries all waiting VMs, because those that did not fit may fit now. */
   retryAll(): void {
     this.#pending.retryAll()
     if (this.#pending.hasDue) this.#nudge()
@@ -149,7 +149,7 @@ class Scheduler {
   #sharesOf(namespace: string): Shares {
     const { collections } = this.#controller
     return {
-      // A VM that is being deleted does not count, because its successor is chosen before its record is deleted.
+      // VMs that are being deleted do not count: the VMs that get their room may be chosen before they are deleted.
       usage: usageByOwner(
         collections.vms.list(namespace).flatMap(({ value }) => (holdsQuota(value) && !isDeleted(value) ? value : [])),
         (name) => collections.nodes.get('', name)?.value,
@@ -185,7 +185,7 @@ class Scheduler {
         } else if (!placed) await releaseQuota(collections, vm.value.namespace, vm.value.uid)
       }),
     )
-    // Last, because the placements are refused once the node's record has changed.
+    // The slots are dropped last, because placements are refused once the node's record has changed.
     if (takenSlots.length > 0) await dropSlots(collections, entry.value.name, takenSlots)
   }
 

@@ -19,7 +19,7 @@ interface Free extends TakenSlot {
   readonly needsRoom: boolean
 }
 
-/** Another VM may have taken the room, or the node may be reserved. */
+/** Whether the node still has the room that the slot needs. Another VM may have taken it, or the node is reserved. */
 const hasRoom = ({ needsRoom, node, allocation: { cpu, memoryMiB } }: Free): boolean =>
   !needsRoom || (node.unfit === undefined && node.freeCpu >= cpu && node.freeMemoryMiB >= memoryMiB)
 

@@ -1,6 +1,6 @@
 // Apple allows two macOS VMs per host, across all users and programs. Agents of one host share a folder with a file for
-// each of their macOS VMs, which names its process. VMs of others reduce what a node offers, and a third VM is not
-// started.
+// each of their macOS VMs, which names its process. VMs of other agents and of people reduce what a node offers, and a
+// third VM is not started.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
@@ -51,7 +51,7 @@ export class Allowance {
     return Math.max(0, maxMacs - others.length - (await this.#byHand()))
   }
 
-  /** Reserves a share for a VM that is about to start. Does nothing if it has one. */
+  /** Reserves a share for a VM that is about to start. A VM that has a share keeps it. */
   async take(folder: string, name: string): Promise<void> {
     if (!(await this.#isCounted(folder, name))) return
     await this.#locked(async () => {
@@ -81,7 +81,7 @@ export class Allowance {
     return fs.rm(this.#fileOf(name), { force: true })
   }
 
-  /** If the folder cannot be created, other agents are unknown, and Apple's framework refuses a third VM. */
+  /** Whether the VM needs a share. Without the shared folder none does, and Apple's framework refuses a third VM. */
   async #isCounted(folder: string, name: string): Promise<boolean> {
     if (!isSuspendable(await readTartConfig(folder, { name }))) return false
     return succeeds(fs.mkdir(path.join(this.#home, folderName), { recursive: true, mode: 0o700 }))
@@ -115,7 +115,7 @@ export class Allowance {
     }
   }
 
-  /** VMs that the same user runs with tart by hand. If they cannot be listed, tart will refuse a third one. */
+  /** Counts macOS VMs that this user runs by hand. If that fails, none count, and Apple's framework refuses a third. */
   async #byHand(): Promise<number> {
     const vms = path.join(this.#home, 'vms')
     const isThere = await fs.readdir(vms).then((names) => names.length > 0, () => false) // biome-ignore format: one thought

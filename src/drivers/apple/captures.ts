@@ -15,7 +15,7 @@ interface CaptureRecord {
   readonly id: string
   /** Increases with each capture of a VM. */
   readonly number: number
-  /** tart's name of the VM. After a revert it is another disk. */
+  /** tart's name of the VM. It changes with a revert, because the VM then has another disk. */
   readonly name: string
   readonly base: string
   /**
@@ -79,7 +79,7 @@ export async function recordCapture(
 ): Promise<Capture> {
   const { name, base } = await requireMachine(folder)
   const known = await records(folder)
-  // The latest capture of the same disk differs less than the image does.
+  // The disk differs less from its latest capture than from the image.
   const below = known.findLast((record) => record.name === name)?.clones ?? []
   const { size } = await fs.stat(path.join(cloneOf(folder, clone), tartFiles.disk))
   const record: CaptureRecord = {

@@ -15,7 +15,7 @@ import { AppleVm, type CaptureOptions } from './vm.ts'
 export interface AppleOptions {
   /** Default: `tart` in PATH. */
   readonly program?: string | undefined
-  /** Shared by the agents of this host. Default: tart's usual home. */
+  /** The TART_HOME that the agents of this host share. Default: tart's usual home. */
   readonly home?: string | undefined
   /** The agent's folder. VMs outside of it belong to other agents. */
   readonly dataDir?: string | undefined

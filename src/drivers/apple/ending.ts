@@ -21,7 +21,7 @@ const askMs = 5_000
 /** For a guest that cannot be suspended and shuts down for a capture. */
 const captureGraceSeconds = 60
 
-/** Asks the guest to shut down. `tart stop` is like pulling the plug. */
+/** Asks the guest to shut down. After the grace period runs `tart stop`, which is like pulling the plug. */
 export async function endProcess(tart: Tart, folder: string, { run, process }: RunningTart, options: StopOptions) {
   await recordEnding(writeRun(folder, { ...run, process, isEnding: true }))
   failpoint('apple-ending')
@@ -58,8 +58,8 @@ export async function flushGuest(tart: Tart, folder: string, name: string, signa
 }
 
 /**
- * Suspends the VM, or shuts it down if it cannot be suspended. Afterwards no process has its files open. Returns whether
- * it is suspended: a tart that fails to suspend ends the VM.
+ * Suspends the VM, or shuts it down if `how` is `stop` or suspending fails. Afterwards no process has its files open.
+ * Returns whether it is suspended.
  */
 export async function pauseForCopy(
   tart: Tart,

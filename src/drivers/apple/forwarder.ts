@@ -38,7 +38,7 @@ export function createForwarder(guest: ForwardedGuest) {
       return isDoor && own === ip
     },
     close,
-    /** Throws PortTaken with every port in use. Ports of an earlier call are closed. */
+    /** Opens the ports and closes those of an earlier call. Throws PortTaken with every port in use. */
     async open(doors: TartPorts): Promise<void> {
       const key = JSON.stringify(doors)
       if (opened?.key === key) return
@@ -103,7 +103,7 @@ async function toGuest(client: net.Socket, guest: ForwardedGuest, port: number):
   const address = await guest.address()
   if (address === undefined) throw new Error('the guest has no address yet')
   const far = await connect(address, port).catch((error: NodeJS.ErrnoException) => {
-    // The guest is there, and its port is closed.
+    // A refusal comes from the guest, so its address is right.
     if (error.code !== 'ECONNREFUSED') guest.isElsewhere()
     throw error
   })

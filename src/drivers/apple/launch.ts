@@ -102,7 +102,7 @@ async function launch(tart: Tart, folder: string, run: AppleRun, { signal, ended
   failpoint('apple-complete')
 }
 
-/** Returns the address of the screen, which tart prints once the VM runs. Without a screen, tart is asked. */
+/** Waits until the VM runs. Returns the address of its screen, which tart prints then; without one, tart is polled. */
 async function untilUp(
   tart: Tart,
   folder: string,
@@ -125,7 +125,7 @@ async function untilUp(
   }
 }
 
-/** Apple's framework counts VMs of all programs. */
+/** Errors of Apple's framework, which counts the VMs of all programs. */
 const tooMany = /number of (VMs|virtual machines) exceeds|maximum supported number of active virtual machines/i
 
 async function didNotStart(folder: string): Promise<Error> {

@@ -82,7 +82,7 @@ export async function replaceMachine(folder: string, vm: VmSpec, tart: Tart): Pr
   try {
     await (vm.image.machine ? layOut(place, vm) : layOutLinux(folder, name, vm, tart))
     await growFile(path.join(place, tartFiles.disk), Math.max(vm.image.virtualSizeBytes, vm.diskBytes ?? 0))
-    // tart fails with it for Linux.
+    // tart refuses --random-serial for Linux.
     if (vm.systemSerial !== undefined && isSuspendable(await readTartConfig(folder, { name })))
       await tart.command(folder, ['set', name, '--random-serial'])
     await syncFolder(place)
@@ -123,7 +123,7 @@ async function layOut(place: string, { uid, image }: VmSpec): Promise<void> {
   await cloneFile(disk, path.join(place, tartFiles.disk))
 }
 
-/** For an image that never ran on a Mac: tart creates the machine, for a Linux that boots by UEFI. */
+/** Lays out an image that never ran on a Mac: tart creates a machine for Linux, which boots by UEFI. */
 async function layOutLinux(folder: string, name: string, { uid, image }: VmSpec, tart: Tart): Promise<void> {
   const place = tartFolder(folder, name)
   await fs.mkdir(tartHome(folder), { recursive: true, mode: 0o700 })

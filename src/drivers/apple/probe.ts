@@ -6,7 +6,6 @@ import type { Allowance } from './allowance.ts'
 /** The oldest version that was tried. Later ones have the same options and files. */
 const leastVersion = [2, 35] as const
 
-/** `allowance` says how many VMs with macOS may still start. */
 export async function probeTart(program: string, allowance: Pick<Allowance, 'left'>): Promise<Probe> {
   const output = (await outputOf(program, '--version')) ?? ''
   const version = /(?<!\d)\d+\.\d+[\w.+-]*/.exec(output)?.[0]

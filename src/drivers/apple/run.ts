@@ -1,6 +1,6 @@
 // One `tart run`, as recorded in its VM's folder: `run.json` (written before the process starts, completed after), `pid`
-// and `exit` (by its supervisor), `tart.log`. With these a restarted agent finds the process, opens its ports, and starts
-// it again.
+// and `exit` (by its supervisor), `tart.log`. With these a restarted agent finds the process, opens the VM's ports, and
+// starts a VM again whose capture was interrupted.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { ProcessId } from '../../platform/processes.ts'
@@ -33,9 +33,9 @@ export interface AppleRun {
   readonly isEnding?: true
   /** The VM is suspended and has no process. */
   readonly isSuspended?: true
-  /** The VM is held still for a capture only: an agent that finds it so starts it again. */
+  /** The VM is suspended or stopped only for a capture. A restarted agent starts it again. */
   readonly isCaptured?: true
-  /** Why the process ended by itself. */
+  /** Why the VM failed: its process ended by itself, or could not be suspended or resumed. */
   readonly problem?: string
 }
 

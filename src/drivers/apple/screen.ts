@@ -1,5 +1,5 @@
-// Connects a client to the screen that tart serves with a new password at every start, on the host's loopback only. This
-// side sends the password; clients need none, as with QEMU's screens.
+// Connects a client to the screen that tart serves with a new password at every start, on the host's loopback only.
+// svc3 sends the password; clients need none, as with QEMU's screens.
 import { createCipheriv } from 'node:crypto'
 import type net from 'node:net'
 
@@ -27,7 +27,7 @@ async function enter(server: net.Socket, password: string): Promise<void> {
   if ((await take(server, 4)).readUInt32BE() !== 0) throw new Error('the screen of tart refuses its password')
 }
 
-/** As a server without a password, in the version of the client. */
+/** Does the handshake of a server without a password, in the version of the client. */
 async function welcome(client: net.Socket): Promise<void> {
   client.write(version)
   const [, , minor = ''] = versionForm.exec((await take(client, 12)).toString('latin1')) ?? []

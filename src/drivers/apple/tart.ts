@@ -46,7 +46,7 @@ export function createTart(program = 'tart'): Tart {
   return { program, inHome, command: (folder, words, options) => inHome(tartHome(folder), words, options) }
 }
 
-/** By leases on tart's network, by ARP on a bridge, then by tart's agent in the guest. */
+/** How tart finds an address: by DHCP leases on its own network, by ARP on a bridge, by its agent in the guest. */
 const resolvers = ['dhcp', 'arp', 'agent'] as const
 
 /** Undefined while the guest boots or has no network. */

@@ -1,5 +1,5 @@
-// Forwards a UDP port of one VM. Each sender gets a separate socket to the guest, so that answers find their way back,
-// while there is traffic.
+// Forwards a UDP port of one VM. Each sender gets a separate socket to the guest, so that answers find their way back.
+// The socket is closed when the sender has been silent for a minute.
 import dgram from 'node:dgram'
 
 export interface Closable {

@@ -1,5 +1,5 @@
-// One VM of tart on this host: its process found or started, its ports held open, its listeners notified. What is true is
-// on the disk and in the process; an object of this class can be dropped and created again at any time.
+// Finds or starts the process of one VM of tart on this host, holds its ports open and notifies its listeners. All
+// state is on the disk and in the process, so an object of this class can be dropped and created again at any time.
 import fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, type ProcessId } from '../../platform/processes.ts'
@@ -82,7 +82,7 @@ export class AppleVm {
     await this.#forwarder.close()
   }
 
-  /** Takes its turn: a VM that is held still for a capture must not pass for a suspended one. */
+  /** Waits for other work on the VM, so that one held still for a capture is not reported as suspended. */
   inspect(): Promise<Observed> {
     return this.#alone(() => this.#settle())
   }
@@ -143,7 +143,7 @@ export class AppleVm {
     this.#watch.notify()
   }
 
-  /** A suspended VM has its disk in use. */
+  /** Runs `work` unless the VM is running or suspended: the disk of a suspended VM is in use. */
   whileStopped<T>(work: () => Promise<T>): Promise<T> {
     return this.#alone(async () => {
       const { state } = await this.#settle()
@@ -278,7 +278,7 @@ export class AppleVm {
     await this.#forwarder.close()
   }
 
-  /** Completes what was interrupted, and records what the end of a process means. */
+  /** Completes interrupted work, records whether an ended process failed, and returns the state of the VM. */
   async #settle(): Promise<Observed> {
     const machine = await readMachine(this.#folder)
     if (!machine) return { state: 'absent' }

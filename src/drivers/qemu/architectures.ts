@@ -10,8 +10,8 @@ interface ArchitectureSettings {
   machine(cores: number): string
   readonly emulatedCpu: string
   readonly emulation: string
-  /** `usb-kbd` where the machine has no keyboard. */
   screenDevice(width: number, height: number): string
+  /** With `usb-kbd` where the machine has no keyboard. */
   readonly inputDevices: readonly string[]
   readonly slowNetworkDevice: string
 }

@@ -45,7 +45,7 @@ export const consoleFile = 'console.log'
 const sandbox = process.platform === 'linux' ? ['-sandbox', 'on,obsolete=deny,resourcecontrol=deny'] : []
 
 const firstScreenPort = 5_900
-/** As the server accepts them. A comma would begin another property. */
+/** The serial numbers that the server accepts. A comma would begin another property. */
 const serialForm = /^[A-Za-z0-9._+/-]{1,64}$/
 
 /** The program with its arguments, after the command that seals it. Throws for what QEMU cannot do. */
@@ -88,7 +88,7 @@ const macos = ({ runtime }: LaunchSettings, { smcKey }: MacosSettings): readonly
   ...(smcKey === undefined ? [] : ['-readconfig', smcFile(runtime)]),
 ]
 
-/** First in the boot order, but last among the devices, so that the guest's disk remains its first. */
+/** First in the boot order, but after the guest's disk among the devices, so that the disk remains the first one. */
 function bootDisk({ macos }: LaunchSettings): readonly string[] {
   const found = macos && macosBootDisk(macos)
   if (!found) return []

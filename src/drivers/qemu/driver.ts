@@ -73,7 +73,7 @@ export class QemuDriver implements Driver {
     return { network: this.#network, requireNetwork, ...(macos && { macos }) }
   }
 
-  /** Ports of a sealed VM can move to another address while it runs; otherwise they are QEMU's own. */
+  /** Undefined unless the network is sealed: otherwise QEMU has the ports, and they cannot move while it runs. */
   get warm(): Driver['warm'] {
     if (this.#network !== 'sealed') return undefined
     return {

@@ -1,4 +1,4 @@
-// The firmware that boots a disk: SeaBIOS comes with QEMU; UEFI has two files, and each VM has a copy of the second.
+// The firmware that boots a disk: SeaBIOS, which comes with QEMU, or UEFI, of whose variables each VM has a copy.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Architecture } from '../../api/architecture.ts'

@@ -6,7 +6,7 @@ import { writeFileAtomically } from '../../platform/files.ts'
 import type { VmSpec } from '../driver.ts'
 import type { Accelerator } from './accel.ts'
 
-/** Operator settings for macOS. Both may be inside the guest's disk instead. */
+/** Operator settings for macOS. The boot loader and the SMC key may be inside the guest's disk instead. */
 export interface MacosSettings {
   /** A disk that the firmware starts first. It is never written to. */
   readonly openCore?: { readonly file: string; readonly format: 'raw' | 'qcow2' }
@@ -20,8 +20,8 @@ export const isMacos = ({ architecture, image }: Pick<VmSpec, 'architecture' | '
   architecture === 'amd64' && image.os === 'macos'
 
 /**
- * An Intel processor that every macOS since 10.13 knows, whatever the host's is. `invtsc` and `vmware-cpuid-freq` tell the
- * guest the frequency of its clock, which it would often measure wrongly.
+ * An Intel processor that every macOS since 10.13 knows, whatever the host's is; on a Mac, the host's. `invtsc` and
+ * `vmware-cpuid-freq` tell the guest the frequency of its clock, which it would often measure wrongly.
  */
 const cpus: Readonly<Record<Accelerator, string>> = {
   kvm: 'Haswell-noTSX,vendor=GenuineIntel,kvm=on,+invtsc,vmware-cpuid-freq=on',
@@ -43,7 +43,7 @@ export const macosNetworkDevice = ({ netBoost, legacyIO }: Pick<VmSpec, 'netBoos
 
 const usual = { width: 1_920, height: 1_080 }
 
-/** Always present: without a screen and keys macOS stops at its first questions. The memory holds the whole picture. */
+/** Always present: without screen and keys macOS stops at its first questions. Video memory holds the whole picture. */
 export function macosScreen(screen: VmSpec['screen']): readonly string[] {
   const { width, height } = screen ?? usual
   const megabytes = Math.max(16, 2 ** Math.ceil(Math.log2((width * height * 4) / 2 ** 20)))
@@ -75,7 +75,7 @@ export const smcKeyProblem = (key: string): string | undefined =>
 
 export const smcFile = (runtime: string): string => path.join(runtime, 'smc.conf')
 
-/** Removed after QEMU has read it. */
+/** Writes the key for QEMU to read. The file is removed after QEMU has started. */
 export async function writeSmc(runtime: string, key: string | undefined): Promise<void> {
   if (key === undefined) return
   const problem = smcKeyProblem(key)

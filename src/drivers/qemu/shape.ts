@@ -82,7 +82,7 @@ export function difference(saved: MachineShape, now: MachineShape): string | und
 
 const given = (command: readonly string[], flag: string): string => command[command.indexOf(flag) + 1] ?? ''
 
-/** In order, without what differs between VMs. */
+/** Lists the devices in order, without values that differ between VMs, such as addresses. */
 const devicesOf = (command: readonly string[]): string =>
   command
     .flatMap((word, index) => {
@@ -126,7 +126,7 @@ async function bootText(boot: Boot): Promise<string> {
   return hash('sha256', JSON.stringify([...parts, boot.commandLine]))
 }
 
-/** Cached for each state of the file. */
+/** Cached until the file changes. */
 async function digestOf(file: string): Promise<string> {
   const { mtimeMs, size, ino, dev } = await fs.stat(file)
   const key = `${file} ${dev} ${ino} ${mtimeMs} ${size}`

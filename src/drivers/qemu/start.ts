@@ -146,7 +146,7 @@ export class Starter {
     return { ...noteOf(told), toldMs }
   }
 
-  /** Completes the start of a living process. False if that failed before it was up: it is to be ended. */
+  /** Completes the start of a living process. Returns false if that failed and the caller must end the process. */
   async mend(run: QemuRun): Promise<boolean> {
     const isUp = run.process !== undefined
     try {
@@ -161,7 +161,7 @@ export class Starter {
     }
   }
 
-  /** Takes over a living process. False if it had to be ended; what it left is to be cleared. */
+  /** Takes over a living process. Returns false if it had to be ended; the caller must then call `clearRun`. */
   async adopt(running: RunningQemu): Promise<boolean> {
     const { run, process } = running
     if (!run.isEnding && !run.isResuming) {

@@ -26,7 +26,7 @@ export async function usageOf(pid: number, network: NetworkKind, qmp: Qmp): Prom
 }
 
 export function processUsage(stat: string, statm: string): VmUsage {
-  // After the process name, which may contain anything, in the last parenthesis: state is the 1st field, utime the 12th.
+  // The process name, which may contain anything, ends at the last parenthesis. After it, utime is the 12th field.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const [, resident] = statm.split(' ')
   return {
@@ -49,7 +49,7 @@ export function diskUsage(answer: unknown): VmUsage {
   return { diskReadBytes: sum('rd_bytes'), diskWrittenBytes: sum('wr_bytes') }
 }
 
-/** Of `tap0`, the uplink. */
+/** Reads the counters of `tap0`, the device of the uplink. */
 export function networkUsage(text: string): VmUsage {
   const line = text.split('\n').find((each) => each.trimStart().startsWith('tap0:'))
   if (line === undefined) return {}

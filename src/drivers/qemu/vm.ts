@@ -1,8 +1,8 @@
-// One VM on this host: its state, its power, captures of it. What is true is on the disk and in the process; an object of this
-// class can be dropped and created again at any time.
+// Inspects, starts, stops and captures one VM on this host. All state is on the disk and in the process, so an object
+// of this class can be dropped and created again at any time.
 //
-// What is concurrent: methods may overlap. Those that change the VM run one after the other (`alone`); `inspect` takes its turn
-//   only if it finds something to complete.
+// What is concurrent: methods may overlap. Those that change the VM run one after the other (`alone`); `inspect` waits
+//   for them only if it finds something to complete.
 // What may die when: the agent at any step, QEMU and its uplink at any time. The record of the run (control/run.ts) says what was
 //   being done, and `#settle` completes or undoes it.
 // What is promised: never two processes on one disk; a guest is not left paused by an interrupted capture or park; a process
@@ -222,7 +222,7 @@ export class QemuVm {
     return { state: (await hasDisk(this.#folder)) ? 'stopped' : 'absent' }
   }
 
-  /** Completes or undoes what was interrupted, and records what the end of a process means. */
+  /** Completes or undoes interrupted work, records whether an ended process failed, and returns the VM's state. */
   async #settle(): Promise<Observed> {
     const recorded = await readRun(this.#folder)
     if (!recorded) return this.#withoutProcess()
@@ -263,7 +263,7 @@ export class QemuVm {
       await settleCapture(this.#folder, (await this.#qemu.connect(run)).qmp)
   }
 
-  /** Undefined also for a process that svc3 is ending. */
+  /** Returns the running process; undefined also if svc3 is ending it. */
   async #up(): Promise<RunningQemu | undefined> {
     const found = await this.#qemu.find()
     return found?.run.isEnding ? undefined : found

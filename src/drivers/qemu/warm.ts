@@ -18,7 +18,7 @@ import { moveForwards } from './network/uplink.ts'
 import type { QemuProcess } from './process.ts'
 import { noteOf, type Starter } from './start.ts'
 
-/** A guest that accepts SSH and has no agent by then has none. */
+/** How long after its first `prepare` a guest may open the agent's port. Later it counts as a guest without agent. */
 const agentMs = 10_000
 
 export class WarmVm {
@@ -80,7 +80,7 @@ export class WarmVm {
     await clearRun(folder)
   }
 
-  /** Resumes the guest after an interrupted or failed `park`. Its pause must not pass for a suspended VM. */
+  /** Resumes the guest after an interrupted or failed `park`, so that it is not reported as suspended. */
   async endParking({ isParking: _, ...run }: QemuRun): Promise<QemuRun> {
     const { qmp } = await this.#qemu.connect(run)
     await endSaving(qmp)

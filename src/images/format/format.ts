@@ -45,7 +45,7 @@ const Chunk = t.Object(
 const Layer = t.Object(
   {
     chunks: t.Array(Chunk),
-    /** What hides data of earlier layers with zeros. Sorted; overlaps neither itself nor the chunks. */
+    /** Zeros that hide data of earlier layers. Sorted; overlap neither each other nor the chunks. */
     zeros: t.Optional(t.Array(Extent)),
   },
   closed,

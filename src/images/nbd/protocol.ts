@@ -136,7 +136,7 @@ export class NbdSession {
     const offset = bytes.readBigUInt64BE(16)
     const length = bytes.readUInt32BE(24)
     if (kind === command.disconnect) return yield* this.#end()
-    // The data would follow. Clients do not write to a read-only disk.
+    // The data of the write would follow and is not parsed: no proper client writes to a read-only disk.
     if (kind === command.write) return yield* this.#end('a write to a disk that is only read')
     if (kind === command.flush) yield send(readReply(cookie))
     else if (kind !== command.read) yield send(readReply(cookie, 'invalid'))

@@ -61,7 +61,7 @@ function fits(layers: readonly Layer[], bounds: Bounds): boolean {
   return holds(bounds, extents, chunkCount)
 }
 
-/** Joins segments over the shortest gaps until half of the bound is left. */
+/** Joins segments over the shortest gaps until they need at most half of the bounds. */
 function coarser(segments: readonly Segment[], { manifestBytes, extents }: Bounds): readonly Piece[] {
   const most = Math.max(1, Math.min(extents, manifestBytes / extentBytes) / 2)
   for (let gapBytes = blockBytes; ; gapBytes *= 2) {

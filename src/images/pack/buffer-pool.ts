@@ -1,5 +1,5 @@
-// A pool of chunk-sized buffers in shared memory. All packing in this process uses one pool, which bounds its memory.
-// Idle buffers are freed after a while.
+// Pools of chunk-sized buffers in shared memory. All packing in this process uses the same pools, which bounds its
+// memory. Idle buffers are freed after a while.
 import { chunkBytes } from '../format/format.ts'
 
 interface BufferPool {

@@ -23,7 +23,7 @@ export interface Piece {
 export interface PackOptions extends WorkOptions {
   /** The layer lies over others, so its zeros must be recorded. */
   readonly isDelta?: boolean
-  /** Stores zeros like data, which needs fewer extents than a manifest may have for a fragmented disk. */
+  /** Stores zeros like data: a fragmented disk would otherwise need more extents than a manifest may have. */
   readonly keepsZeros?: boolean
   /** The disk before the changes. Equal blocks are not stored. */
   readonly before?: BlockSource | undefined
@@ -87,7 +87,7 @@ export async function packLayer(
 const dataBytes = (pieces: readonly Piece[]): number =>
   pieces.reduce((sum, { length, at }) => sum + (at === undefined ? 0 : length), 0)
 
-/** The consumer returns the buffer to the pool. */
+/** If `isTaken`, the consumer returns the buffer to the pool; otherwise the producer does. */
 interface PooledBuffer {
   readonly buffer: Buffer
   isTaken: boolean

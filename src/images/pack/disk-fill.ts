@@ -80,7 +80,7 @@ export class DiskFill {
     this.#onTrouble = undefined
   }
 
-  /** Prefetches these chunks first. They are named by their positions on the disk. */
+  /** Prefetches these chunks first. `places` are their indexes in the order of the disk. */
   expect(places: readonly number[]): void {
     for (const place of places) {
       const chunk = this.#chunks[place]
@@ -89,7 +89,7 @@ export class DiskFill {
     this.#stir?.()
   }
 
-  /** The positions of the chunks that were read first. */
+  /** Returns the places, as `expect` takes them, of the chunks that were read first. */
   firstRead(most: number): number[] {
     return [...this.#read].slice(0, most).map((chunk) => this.#places.get(chunk) ?? 0)
   }

@@ -23,7 +23,7 @@ export class FetchOrder<T> {
     if (this.#rest.delete(item)) this.#soon.add(item)
   }
 
-  /** `unasked`: may return an item that nothing asked for. */
+  /** `soon` allows items that were expected but not wanted, `unasked` those that were neither. */
   take(may: { readonly soon: boolean; readonly unasked: boolean }): T | undefined {
     return (
       shift(this.#wanted) ?? (may.soon ? shift(this.#soon) : undefined) ?? (may.unasked ? shift(this.#rest) : undefined)

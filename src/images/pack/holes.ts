@@ -10,7 +10,7 @@ import type { Extent } from '../format/format.ts'
 import { blockBytes } from '../format/format.ts'
 import { wholeBlocks } from '../format/manifest.ts'
 
-/** In whole blocks. Without qemu-img the whole file counts as data, which is correct but slower. */
+/** Returns the ranges with data, in whole blocks. Without qemu-img that is the whole file: correct, but slower. */
 export async function dataAreas(file: string, signal?: AbortSignal): Promise<readonly Extent[]> {
   const { size, blocks } = await fs.stat(file)
   if (size === 0 || blocks === 0) return []

@@ -1,4 +1,4 @@
-// Compression of chunks. Imports only modules of Node, because it delays the start of each thread.
+// Compression of chunks. Imports only modules of Node, because each import delays the start of every packing thread.
 import { constants, zstdCompressSync } from 'node:zlib'
 
 export const compressParams = { [constants.ZSTD_c_compressionLevel]: 1 }

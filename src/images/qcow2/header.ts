@@ -45,7 +45,7 @@ const maxL1Bytes = 32 * 2 ** 20
 const headBytes = 65_536
 const smallestHeader = 72
 
-/** Throws BadDiskError unless it is a plain qcow2 disk in one file. */
+/** Throws BadDiskError unless svc3 can read the file. A backing file is accepted; see `refuseBacking`. */
 export async function readQcow2Header(file: fs.FileHandle): Promise<Qcow2Header> {
   const { size } = await file.stat()
   const buffer = Buffer.alloc(Math.min(headBytes, size))

@@ -1,5 +1,5 @@
-// When a cron expression fires in a time zone: `minute hour day month weekday`, as crontab(5) has them. A local time that clocks
-// skip fires as much later as they skip, and one that occurs twice fires the first time.
+// When a cron expression (`minute hour day month weekday`, as in crontab(5)) fires in a time zone. A local time that
+// clocks skip fires as much later as they skip, and one that occurs twice fires the first time.
 import { CronExpressionParser } from 'cron-parser'
 
 interface Cron {
@@ -32,7 +32,7 @@ export function parseCron(text: string): Cron | { readonly problem: string } {
     values.push([...new Set(found.flatMap((each) => each ?? []))])
   }
   const [, , days = [], months = []] = values
-  // cron-parser would search for seconds.
+  // Without this check, cron-parser would search for several seconds.
   if (parts[4] === '*' && months.every((month) => (daysInMonth[month - 1] ?? 0) < Math.min(...days)))
     return { problem: 'it never fires: no such day exists' }
   return { expression: parts.map((part, index) => (part === '*' ? part : values[index]?.join())).join(' ') }

@@ -61,7 +61,7 @@ export interface PoolSituation {
   readonly pools: readonly PlannedPool[]
   readonly slots: readonly PoolSlot[]
   readonly nodes: readonly PoolNode[]
-  /** VMs that fit on no node now, in queue order. */
+  /** VMs that fit on no node now, the oldest first. */
   readonly waiting: readonly Waiting[]
 }
 
@@ -176,7 +176,7 @@ class Planner {
     }
   }
 
-  /** Returns why slots are missing. */
+  /** Starts up to `missing` slots. Returns why others are missing. */
   #start(pool: PlannedPool, missing: number, reserved: ReadonlySet<string>): string | undefined {
     const { namespace, nodes, slots, nowMs } = this.#situation
     const { template, rest } = pool
@@ -220,7 +220,7 @@ class Planner {
       return end('TooOld', 'It is older than the pool allows')
     if ('problem' in template || template.key !== slot.key)
       return end('Changed', 'The image or the configuration has changed')
-    // Slots that can still be handed out are kept until they can be replaced.
+    // A paused pool keeps slots that can still be handed out, because it cannot replace them.
     if (!isPaused && slot.state !== state) return end('Changed', 'The pool keeps its VMs in another state')
     if (!isPaused && slot.rotation < rotation) return end('Rotated', 'The pool is rotated')
     const isCordoned = this.#nodes.get(slot.node)?.unfit?.cause === 'cordoned'
@@ -243,7 +243,7 @@ class Planner {
 /** Removes idle slots for waiting VMs. Returns the nodes that those VMs will use, where no slot may start. */
 function evictForWaiting({ slots, nodes, waiting }: PoolSituation, leaving: Map<string, End>): ReadonlySet<string> {
   const wanted = new Set<string>()
-  /** What the removals will free, minus the VMs that it is meant for. */
+  /** What waiting VMs will take of each node, as negative amounts. */
   const promised = new Map<string, Freed>()
   /** Slots that waiting VMs are about to take. */
   const spokenFor = new Set<string>()

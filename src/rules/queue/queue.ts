@@ -107,7 +107,7 @@ export function orderOf<W extends Waiting>(waiting: Iterable<W>, shares: Shares)
 /** After this long a node is reserved for a VM that others have overtaken. */
 export const starveAfterMs = 60_000
 
-/** The VM that has been overtaken for longest, if that is too long. */
+/** The oldest VM that others have overtaken, if it has waited too long. */
 export function starving<W extends Pick<Waiting, 'key' | 'createdAt'>>(
   passedOver: Iterable<W>,
   nowMs: number,

@@ -6,7 +6,7 @@ import { memorySize } from '../sizes.ts'
 export interface Amounts {
   readonly cpu: number
   readonly memoryMiB: number
-  /** How many of the macOS VMs that Apple allows per host. */
+  /** Seats of macOS VMs, whose number per host Apple limits. */
   readonly macos: number
 }
 export interface Totals extends Amounts {
@@ -74,7 +74,7 @@ interface Admission {
   readonly refused: ReadonlyMap<string, Excess>
 }
 
-/** Admits VMs in order, each if it fits with those before it. An admitted VM stays, with its current amounts. */
+/** Admits VMs in order, each if it fits with those before it. Updates the amounts of VMs that are admitted already. */
 export function admit(
   { limits, used }: Quota,
   wanted: readonly (readonly [uid: string, amounts: Amounts])[],

@@ -73,7 +73,7 @@ export interface RunnerPlan {
   readonly create: number
   /** Runners whose VM runs, to be registered and started by SSH. */
   readonly starts: readonly string[]
-  /** Why there are fewer runners than wanted. */
+  /** Until when the pool creates no runners because of failures, if some are lacking. */
   readonly restUntilMs?: number
   /** When to plan again. */
   readonly againMs: number

@@ -49,7 +49,7 @@ export interface LoginServices extends ConsolePlace {
 
 export interface ConsoleLogin {
   readonly flow: CodeFlow
-  /** The outcome of the last login in this browser. Returned once. */
+  /** Returns why the last login in this browser failed; undefined if it did not, and after the first call. */
   takeProblem(request: FastifyRequest, reply: FastifyReply): string | undefined
 }
 

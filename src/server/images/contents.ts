@@ -50,13 +50,13 @@ export interface ImageContents {
   /** Stores a disc without changes. Throws BadDiskError for other files. */
   importDisc(file: string, options: ImportOptions): Promise<Imported>
   read(digest: string, range: { start: number; end: number }, signal: AbortSignal): AsyncIterable<Uint8Array>
-  /** Throws if some of its content is unavailable, because an error can be sent only before the first byte. */
+  /** Throws if some content of the disk is unavailable. For downloads, which can fail only before the first byte. */
   requireDisk(digest: string): Promise<void>
   /** Returns the next offset from `offset` on with data other than zeros. */
   nextData(digest: string, offset: number): Promise<number>
   /** Reads the disk as a qcow2 file, which always has the same bytes. */
   openQcow2(digest: string): Promise<Readable>
-  /** Protects all of it from the collector like new content. Returns false if some is missing. Throws if that is unknown. */
+  /** Protects all content of the disk from the collector. Returns false if some is missing, throws if it may be. */
   hold(digest: string): Promise<boolean>
 }
 

@@ -27,7 +27,7 @@ export interface IntakeProgress {
   readonly bytes: number
 }
 
-/** The caller holds off the collector with `uploads.hold`. A failure does not change the record. */
+/** Callers must hold off the collector with `uploads.hold`. A failure does not change the record. */
 export async function takeIn({ clock }: { readonly clock: Clock }, intake: Intake): Promise<Entry<ImageRecord>> {
   const { store, entry, firmware, signal } = intake
   const { architecture, os, progress: before } = entry.value
@@ -48,7 +48,7 @@ export async function takeIn({ clock }: { readonly clock: Clock }, intake: Intak
     },
     waits: (phase) => reporter.report({ ...latest, ...defined({ phase }) }),
   })
-  // Disposed first, so that no report is written after the record is Ready.
+  // The reporter is disposed first, so that it writes nothing after the record is Ready.
   const imported = await importing.finally(() => reporter[Symbol.asyncDispose]())
   intake.stored?.()
   return store.change(entry, ({ progress: _, state: __, pull: ___, ...record }) => ({

@@ -143,7 +143,7 @@ export class ImageStore {
     } catch (error) {
       const found = collection.get('', record.name)
       if (!isFault(error, 'AlreadyExists') || !found) throw error
-      // The first try of an upload is still running. A capture or a pull continues without its request.
+      // A repeated upload is refused while its first try runs. A capture or a pull continues without its request.
       const isUploading = found.value.state === 'Updating' && !found.value.capture && !found.value.pull
       if (isOf(found, requestKey) && !isUploading) return { entry: found, isRepeated: true }
       throw this.#taken(found.value)
@@ -177,8 +177,8 @@ export class ImageStore {
       context,
     )
     failpoint('copy.recorded')
-    // As long as the source exists, its content does. If it was deleted, the collector may have deleted its content. Content
-    // of another server is fetched, so that the collector of that server cannot delete it.
+    // The content exists as long as the source does. If that was deleted, the collector may have deleted its content.
+    // Content of another server is fetched, because the collector of that server may delete it.
     const isHeld = content === undefined || (!contents.isShared && collection.get('', from)?.value.content === content)
     const undo = (): Promise<unknown> => collection.delete(created.entry).catch(ignoreLost)
     const hold = (digest: string): Promise<boolean> =>
@@ -333,8 +333,8 @@ const isOf = ({ value }: Entry<ImageRecord>, requestKey: string | undefined): bo
   requestKey !== undefined && value.requestKey === requestKey
 
 /**
- * Deletes records of uploads whose server died, because their files are lost. A server does this for itself at its start,
- * and the leader for servers that do not come back.
+ * Deletes records of uploads whose server died, because their files are lost. A server does this for itself when it
+ * starts, and the leader for servers that do not return.
  */
 export async function forgetUploads(
   { images, isos }: Pick<Collections, 'images' | 'isos'>,

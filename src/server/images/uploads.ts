@@ -50,12 +50,12 @@ export async function receiveImage(
 interface UploadedImage {
   readonly image: UploadFields & { readonly name: string; readonly bytes: number; readonly source: string }
   readonly context: RequestContext
-  /** Aborted when the client has disconnected, if nothing can be resumed. */
+  /** Aborted when the client has disconnected, if the upload cannot be resumed. */
   readonly left?: AbortSignal
   take(options: ImportOptions): Promise<Imported>
 }
 
-/** Checked fields only. A repeated request gets the image that it made before. */
+/** Makes an image or ISO of checked fields. A repeated request gets the one that it made before. */
 export async function makeImage(
   services: UploadServices,
   { store, noun }: ImageKindParts,

@@ -1,5 +1,5 @@
-// Downloads the file of a remote item to disk, resumes after a restart, and verifies it at the end. The size of the file
-// is the only state.
+// Downloads the file of a remote item to disk, resumes after a restart, and verifies it at the end. The size of the
+// file is the only state.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { DiskFullError, explainFull, roomOn } from '../../images/content/temporary-files.ts'
@@ -35,7 +35,7 @@ export async function downloadTo(file: string, expected: ExpectedFile, options: 
     await made.close()
     return fs.open(file, 'r+')
   })
-  // Bytes of an earlier try may be wrong, so a file that does not match is downloaded once more from the start.
+  // Bytes of an earlier try may be wrong, so a resumed file that does not match is downloaded again from the start.
   for (let isLast = ((await handle.stat()).size === 0) as boolean; ; isLast = true) {
     await complete(handle, file, expected, options)
     if ((await fileDigest(file, options.signal)) === expected.sha256) break

@@ -78,7 +78,7 @@ export function openFolder(remote: RemoteAddress): RemoteSource {
 
 const itemOf = ({ size, file: _, ...item }: IndexItem): ListedItem => ({ ...item, bytes: size })
 
-/** One invalid entry fails the whole index: its author should see the error, not a guess. */
+/** Refuses the whole index if one entry is invalid, so that its author sees the error. */
 export function parseFolderIndex(
   text: string,
   { name, url }: Pick<RemoteAddress, 'name' | 'url'>,

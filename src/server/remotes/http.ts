@@ -31,7 +31,7 @@ interface GetOptions {
   readonly signal: AbortSignal
 }
 
-/** The response to a GET, with status 200 or 206. Sends no credentials. */
+/** Sends a GET without credentials, and returns a response with status 200 or 206. Throws RemoteError for others. */
 export async function getFrom(
   { name, url: own, allowInsecure, authorities }: RemoteAddress,
   url: URL,
@@ -39,7 +39,7 @@ export async function getFrom(
 ): Promise<HttpResponse> {
   const ownKinds = new Set<AddressKind>()
   let current = url
-  // Not shared, because the address of a pooled connection may have been checked under other rules.
+  // The client is not shared, because the address of a pooled connection may have been checked under other rules.
   const client = createHttpClient({
     idleMs,
     maxSockets: 0,
@@ -102,5 +102,5 @@ export function remoteError(error: unknown, name: string, url: URL): RemoteError
   return new RemoteError(`Remote ${name} at ${url.host}: ${what} (${code})`, !isUntrusted, error)
 }
 
-/** Leaves out the query and the user info, which may be secret. */
+/** Omits the query and the user info, which may be secret. */
 const shortened = ({ origin, pathname }: URL): string => `${origin}${pathname}`.slice(0, 200)

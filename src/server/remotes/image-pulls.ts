@@ -1,5 +1,5 @@
-// Pulls images and ISOs in the background: fetches what a record names from a remote, stores it as content, and makes the
-// record Ready, or Failed with the reason. A pull resumes after a restart.
+// Pulls images and ISOs in the background: fetches what a record names from a remote, stores it as content, and makes
+// the record Ready, or Failed with the reason. A pull resumes after a restart.
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -191,7 +191,7 @@ export function createPulls(services: PullServices) {
         if (signal.aborted) return
         const reason = reasonOf(error)
         log.warn('a pull failed', { kind, name, problem: reason })
-        // Removed first, because a full disk has no room for the record either.
+        // The partial file is removed first, because a full disk has no room for the record either.
         await fs.rm(fileOf(partialFolder, kind, entry.value), { force: true })
         const failed = ({ pull: _, progress: __, ...record }: ImageRecord): ImageRecord => ({
           ...record,
@@ -221,7 +221,7 @@ function ifGone(error: unknown): void {
 
 const explained = [RemoteError, RegistryError, WrongContentError, BadDiskError, ApiError]
 
-/** The message for people. Unexpected errors are only logged. */
+/** Returns the message for people, which has no details of unexpected errors. */
 function reasonOf(error: unknown): string {
   if (error instanceof DiskFullError) return 'The disk of the server is full; nothing was kept'
   if (explained.some((type) => error instanceof type)) return (error as Error).message

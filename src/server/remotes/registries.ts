@@ -58,7 +58,7 @@ export function requireCredentials(
   throw missingCredentials(reference, namespace)
 }
 
-/** Throws Conflict if there are none. The hint has the command for this registry, which may use plain HTTP. */
+/** Throws Conflict if none are stored. The hint has the command that stores them, also for a registry without TLS. */
 export async function requirePushCredentials(
   services: RegistryServices,
   namespace: string,

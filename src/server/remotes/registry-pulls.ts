@@ -1,5 +1,5 @@
-// Pulls from registries into the cluster's image store. Like pulls from remotes, they run in the background and resume
-// after a restart. Fetched content stays in the store.
+// Pulls from registries into the cluster's image store. Like pulls from remotes, they run in the background. They
+// resume after a restart, because fetched content stays in the store.
 import type { ContentStore } from '../../images/content/content.ts'
 import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
 import { type ImageLimits, imageDestination } from '../../oci/artifact/image-target.ts'
@@ -17,7 +17,7 @@ import { findCredentials, loginFor, type RegistryServices, referenceOf } from '.
 import { findRegistryImage } from './registry-images.ts'
 import type { Remotes } from './remotes.ts'
 
-/** `remote/name` means an item of a remote if a remote has that name. */
+/** Whether `wanted` is a reference of a registry. `remote/name` is an item of a remote if a remote has that name. */
 export function isFromRegistry({ remotes }: { readonly remotes: Remotes }, wanted: string): boolean {
   const [first = '', ...rest] = wanted.split('/')
   const isHost = /^[a-z0-9[]/i.test(first)
@@ -42,7 +42,7 @@ export async function registryPullOf(services: RegistryServices, wanted: string,
   }
 }
 
-/** The caller holds off the collector. */
+/** Callers must hold off the collector. */
 export async function takeFromRegistry(
   services: RegistryServices & { readonly content: ContentStore },
   { reference: text, namespace }: RegistryPull,

@@ -95,7 +95,7 @@ export function createOperations(services: HandlerServices): Operations {
   return operations
 }
 
-/** Checked together with the schema, so that one response names all invalid fields. They get only fields of valid types. */
+/** Run together with the schema, so that one response names all invalid fields. They get only fields of valid types. */
 export const checks: { readonly [Id in OperationId]?: (body: Record<string, unknown>) => Cause[] } = {
   addRegistryCredential: checkCredential,
   deployVm: checkDeployment,

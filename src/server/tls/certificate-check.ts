@@ -14,7 +14,6 @@ export interface Pair {
 
 type Field = keyof CertificateUpload
 
-/** A fault of the certificate or the key. */
 class Fault extends Error {
   readonly field: Field
 
@@ -99,7 +98,7 @@ function parseKey(block: string): KeyObject {
   try {
     return createPrivateKey(block)
   } catch {
-    // Without the cause: a parser's message may quote what it read.
+    // The cause is omitted, because a parser's message may quote what it read.
     throw new Fault('keyPath', 'Cannot read the private key: it is damaged or not PEM')
   }
 }

@@ -24,10 +24,10 @@ export interface Download {
   nextData?(offset: number): Promise<number>
 }
 
-/** Responses with a range say that there are only zeros between their end and this offset. */
+/** The header that tells a client of a range that only zeros follow the range up to this offset. */
 const nextDataHeader = 'svc3-next-data'
 
-/** Removed from a refusal. */
+/** Headers about the file, which an error response must not have. */
 const fileHeaders = ['etag', 'accept-ranges', 'content-range', 'content-disposition', 'content-length', nextDataHeader]
 
 interface Range {

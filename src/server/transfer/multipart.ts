@@ -1,5 +1,5 @@
-// Multipart forms with files. The parts become one object, which is validated with the operation's schema. The parser is
-// registered in a separate scope, so that other operations refuse forms.
+// Multipart forms with files. The parts become one object, which is validated with the operation's schema. The parser
+// is registered in a separate scope, so that other operations refuse forms.
 import multipart from '@fastify/multipart'
 import type { FastifyInstance, FastifyRequest, preValidationAsyncHookHandler } from 'fastify'
 import type { TObject } from 'typebox'

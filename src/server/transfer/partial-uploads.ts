@@ -1,5 +1,5 @@
-// Resumable uploads on the server's disk: a small file with the metadata, and a file with the bytes so far, whose size is
-// the progress. There is no other state, so uploads survive a restart of the server.
+// Resumable uploads on the server's disk: a small file with the metadata, and a file with the bytes so far, whose size
+// is the progress. There is no other state, so uploads survive a restart of the server.
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -68,7 +68,7 @@ export class PartialUploads {
     return (await fs.stat(this.file(id)).catch(ifAbsent(undefined)))?.size ?? 0
   }
 
-  /** Writes what arrives from `offset` on, and returns the new offset. An earlier writer of the upload is cancelled. */
+  /** Ends an earlier writer, appends at `offset` and returns the new end; `elsewhere` if the end is not `offset`. */
   async append(upload: PartialUpload, offset: number, { pieces, cancel }: Incoming): Promise<number | 'elsewhere'> {
     for (let other = this.#writers.get(upload.id); other; other = this.#writers.get(upload.id)) {
       other.cancel()
@@ -149,7 +149,7 @@ export class PartialUploads {
     return writeFileAtomically(this.#metadataFile(upload.id), JSON.stringify(metadata))
   }
 
-  /** Uploads with recent progress must fit on the disk together. Stalled ones do not count, so that they block no others. */
+  /** Refuses an upload that does not fit on the disk with all others that progress. Stalled ones do not block it. */
   async #checkRoom(bytes: number, others: readonly PartialUpload[]): Promise<void> {
     const sinceMs = this.#clock.now().getTime() - reservedMs
     let reserved = 0

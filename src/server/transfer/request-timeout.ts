@@ -1,5 +1,5 @@
-// Timeouts for receiving a request. Node has only a total timeout, which would cut off large uploads, so uploads have an
-// idle timeout here.
+// Timeouts for receiving a request. Node has only a total timeout, which would cut off large uploads, so uploads have
+// an idle timeout here.
 import { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { allOperations } from '../../api/index.ts'

@@ -1,5 +1,5 @@
-// Captures that nodes are uploading. The garbage collector keeps content that arrived since the oldest of them began. One
-// that has been silent for a while does not count: its node uploads again what was deleted.
+// Captures that nodes are uploading. The garbage collector keeps content that arrived since the oldest of them began.
+// One that has been silent for a while does not count: its node uploads again what was deleted.
 const silenceMs = 5 * 60_000
 
 export class RunningCaptures {

@@ -63,7 +63,7 @@ export async function stream(
     source instanceof Readable ? source : Readable.from(source, { objectMode: false, highWaterMark: 65_536 })
   const ended = AbortSignal.any([closed.signal, stopping, ...(staleness ? [staleness.lost] : [])])
   const end = (): void => {
-    // Aborted first, because a generator that waits for changes cannot be destroyed.
+    // The signal is aborted first, because a generator that waits for changes cannot be destroyed.
     closed.abort()
     bytes.destroy()
   }
@@ -76,7 +76,7 @@ export async function stream(
   return reply.type(type).header('cache-control', 'no-store').send(bytes)
 }
 
-/** Agents have one connection each, and requests of other servers were counted by those. */
+/** Returns the caller's key. Refuses too many streams, except of agents (one each) and servers (which have checked). */
 export function admitStream(operation: Operation, request: FastifyRequest, services: StreamServices): string {
   const caller = request.principal ? callerKey(request.principal) : request.ip
   if (operation.allow !== 'agent' && operation.allow !== 'server') checkRoom(caller, services)

@@ -36,7 +36,7 @@ const sockets = new WebSocketServer({
 })
 /** Pings detect peers that vanished. */
 const pingMs = 30_000
-/** Only the token of an agent can end: it has no roles, and removing its node ends its connection at once. */
+/** Longer for agents, which can lose only their token: they have no roles, and a removed node is disconnected. */
 const agentRecheckMs = 30_000
 const framesAhead = 4
 /** Close codes for browsers: the login ended, or the permission. */
@@ -55,7 +55,7 @@ export function takeUpgrades(app: FastifyInstance, isAllowed: (request: http.Inc
     // A refusal ends the connection.
     response.shouldKeepAlive = false
     response.setHeader(upgradeHeader, 'received')
-    // Also if the client keeps its side open.
+    // The connection ends even if the client keeps its side open.
     response.on('finish', () => (socket as Socket).destroySoon())
     app.routing(request, response)
   })
@@ -75,7 +75,7 @@ export async function upgradeConnection(
   services: StreamServices,
 ): Promise<void> {
   const offer = offers.get(request.raw)
-  // Refused before the handler dials a node.
+  // Other requests are refused before the handler dials a node.
   if (!offer || !isHandshake(request.raw)) throw needsUpgrade()
   refuseWhenStopping(services.stopping)
   const caller = admitStream(operation, request, services)
@@ -93,7 +93,7 @@ export async function upgradeConnection(
   })
 }
 
-/** The signal aborts when the client gives up. A client sends nothing before the response, so all there is to read is the end. */
+/** The signal aborts when the client leaves. Clients send nothing before the response, so the only input is the end. */
 async function whileThere<T>(socket: Duplex, work: (signal: AbortSignal) => T | Promise<T>): Promise<T> {
   const leaving = new AbortController()
   const leave = (): void => leaving.abort()

@@ -38,8 +38,8 @@ export interface OpenUpload {
   /** The body is a form. Otherwise the body is the file. */
   readonly isForm: boolean
   /**
-   * Writes the body to disk. `check` is called with the fields known so far, again for each further field, and throws to
-   * refuse the upload. Disposing of the result removes the file.
+   * Writes the body to disk. `check` is called with the fields known so far, again for each further field, and throws
+   * to refuse the upload. Disposing of the result removes the file.
    */
   receive(check: (fields: UploadFields) => void): Promise<Received>
   /** Passes the body on as a stream. Its length must be known, and at most `maxBytes`. */
@@ -73,7 +73,7 @@ export class Uploads {
     return Math.min(Date.now(), ...[...this.#running].map(({ startMs }) => startMs))
   }
 
-  /** Held from before the first content is stored until a record names all of it. */
+  /** Callers hold this from before the first content is stored until a record names all of it. */
   hold(): Disposable {
     const upload = { startMs: Date.now() }
     this.#running.add(upload)

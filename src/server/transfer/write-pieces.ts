@@ -5,8 +5,8 @@ import type { FileHandle } from 'node:fs/promises'
 import { writeSparse } from '../../images/content/sparse-write.ts'
 
 /**
- * Writes from offset `start` on, with holes for zeros, and returns where the file ends now. `check` is called before each
- * piece with the offset after it, and ends the writing by throwing. The pieces before that stay.
+ * Writes from offset `start` on, with holes for zeros, and returns where the file ends now. `check` is called before
+ * each piece with the offset after it, and ends the writing by throwing. The pieces before that stay.
  */
 export async function writePieces(
   file: FileHandle,

@@ -36,8 +36,8 @@ export async function awaitDeployment(
       (entry) => {
         if (!entry || isRemoved(entry)) return null
         failure = entry.value.failure
-        // The VM may have been stopped again, if an earlier try of this request started it. Generation 0 means that the agent
-        // has not confirmed the deployment yet, and the VM would refuse the caller's next request as busy.
+        // The VM may have been stopped again, if an earlier try of this request started it. Until its agent confirms
+        // the deployment (generation 0), the VM would refuse the caller's next request as busy.
         if (entry.value.observed.hasRun && entry.value.observed.generation > 0) return entry
         unfit = expedite && unscheduled(entry.value)
         if (unfit !== undefined) throw fitsNowhere(services.collections, value, unfit)
@@ -62,7 +62,7 @@ export async function awaitDeployment(
   }
   if (failure === lateDeployment) throw late504(value, 'in time', nextStep(services.collections, value))
   if (failure !== undefined) {
-    // Agents write a sentence about the VM.
+    // Agents report sentences such as "Could not …", which continue after the name of the VM.
     const outcome = /^Could not /.test(failure) ? `c${failure.slice(1)}` : `could not be deployed: ${failure}`
     throw new ApiError('InternalError', `VM ${name} ${outcome}`, {
       ...about,

@@ -1,6 +1,6 @@
 // Starts a capture of a VM as an image. The image's record is written first, which reserves the name or takes the lock,
-// then the VM's record, whose next generation makes the node freeze the VM. If the server crashes in between, the repeated
-// request completes it, or a controller cleans up.
+// then the VM's record, whose next generation makes the node freeze the VM. If the server crashes in between, the
+// repeated request completes it, or a controller cleans up.
 import { randomUUID } from 'node:crypto'
 import { ApiError, conflict } from '../../api/errors.ts'
 import { timestamp } from '../../platform/clock.ts'
@@ -167,8 +167,8 @@ async function lock(
 }
 
 /**
- * On Intel, no other VM may use the image. Read from the store after the lock is taken: a deployment written before is
- * in this list, and one written later sees the lock.
+ * On Intel, no other VM may use the image. VMs are listed from the store after the lock is taken: a deployment written
+ * before is in the list, and one written later sees the lock.
  */
 async function assertAlone(
   { store, collections }: CaptureServices,

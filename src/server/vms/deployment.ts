@@ -1,4 +1,4 @@
-// Creates the record of a VM from a request. The record is the only state, so the VM starts even if the server restarts.
+// Creates the record of a VM from a request. The record is the only state, so the VM starts even after a restart.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { ApiError, alreadyExists } from '../../api/errors.ts'
 import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
@@ -21,7 +21,7 @@ import { planVm, type VmRequest } from './planned-vm.ts'
 import { takeQuota } from './quota.ts'
 
 const kind = 'vms'
-/** A commit changes the record of its image about once a second. */
+/** Enough tries while a commit changes the record of its image, about once a second. */
 const maxTries = 10
 
 export type DeployServices = { readonly collections: Collections } & Omit<RegistryServices, 'collections'>

@@ -46,7 +46,7 @@ interface PlannedVm {
 export const timeoutMsOf = ({ timeout }: VmDeployment): number =>
   Math.round((timeout || defaultTimeoutMinutes) * 60_000)
 
-/** Writes nothing. */
+/** Resolves and validates a request, without writing records. */
 export function planVm(services: { readonly collections: Collections }, request: VmRequest): PlannedVm {
   const { namespace, body } = request
   const space = services.collections.namespaces.get('', namespace)

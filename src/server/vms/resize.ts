@@ -1,5 +1,5 @@
-// Grows the disk of a VM. The password for growing its file system must reach the server with the node's stream before the
-// record is written, because the desired state is sent at once and passwords are never stored.
+// Grows the disk of a VM. The password for growing its file system must reach the server with the node's stream before
+// the record is written, because the desired state is sent at once and passwords are never stored.
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'
 import { existingIn } from '../gate/existing.ts'

@@ -15,7 +15,7 @@ type RunnerCredential =
   | { readonly kind: RunnerPoolRecord['credential']; readonly secret: string }
   | { readonly causes: readonly Cause[] }
 
-/** A GitHub App or a token, complete. No message repeats a secret. */
+/** Returns a complete GitHub App or token, or the problems. No message repeats a secret. */
 export function validCredential(
   { appId, installationId, privateKey, token }: RunnerCredentialInput,
   isEnterprise: boolean,
@@ -82,7 +82,7 @@ const tooShort = (field: string, text: string | undefined, example: string): Cau
     `${field} "${text}" is not a duration of at least 10 s; use ${example}, for example`,
   )
 
-/** How to log in to the guests: completely, and in one way. No message repeats a secret. */
+/** Login data for guests must be complete, and for one way to log in. No message repeats a secret. */
 function guestProblems({ ssh, firstBoot }: Settings): Cause[] {
   if (!ssh) return []
   const wrong = (message: string): Cause[] => [invalidField('ssh', message)]

@@ -37,7 +37,7 @@ import { endSaving, saveMemory, whyNoMemory } from './memory.ts'
 
 interface CaptureRequest {
   readonly id: string
-  /** If absent, memory is not captured, and `note` says why. */
+  /** If absent, memory is not captured, and `note` says why if it was requested. */
   readonly shape?: MemoryState['description'] | undefined
   readonly note?: string | undefined
   readonly quiet?: QemuCaptureOptions['quiet']
@@ -79,9 +79,7 @@ export function requestOf(vm: VmSpec, options: QemuCaptureOptions, run: QemuRun 
     : { ...request, note: `The memory of the VM was not saved: ${why}` }
 }
 
-/**
- * `living` is undefined if the VM does not run; then only its disk is captured. The caller has exclusive access to the VM.
- */
+/** Captures only the disk if `found` is undefined: the VM does not run. The caller MUST have exclusive access to it. */
 export async function takeCapture(
   folder: string,
   found: ControlledVm | undefined,
@@ -93,8 +91,8 @@ export async function takeCapture(
   const living = found && { ...found, qmp: withLongTimeout(found.qmp) }
   await makeCaptureFolder(folder)
   await removeStrays(folder)
-  // Open until the memory is saved: the guest resumes elsewhere with a peer at the other end, and receives messages at
-  // once.
+  // The connection is open until the memory is saved: a guest that is saved with a peer at the other end of its port
+  // receives messages at once when it resumes elsewhere.
   using agent = living && (await agentIn(living, signal))
   const request = living && agent ? await flushed(agent, living, requested) : requested
   failpoint('capture-flushed')
@@ -174,7 +172,7 @@ async function freeze(
   }
   failpoint('capture-went-on')
   if (shape) await syncFile(memoryFile(folder, id))
-  // QEMU flushed the content; this makes the name durable, too.
+  // QEMU flushed the content; this syncs the metadata of the file, too.
   await syncFile(path.join(folder, activeOf(chain).file))
 }
 

@@ -40,7 +40,7 @@ process.stdin.on('end', () => {
 })
 `
 
-/** Runs from before the VM is paused until disposed of, when the VM continues. */
+/** Starts the helper. Called before the VM is paused; the caller disposes of the result when the VM has continued. */
 export function startGuard(runtime: string): Disposable {
   const child = spawn(process.execPath, ['-e', script], {
     env: childEnvironment,

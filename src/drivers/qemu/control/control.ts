@@ -58,7 +58,7 @@ export class Control {
     return connecting
   }
 
-  /** Retries at short intervals until QEMU listens: nothing announces it except QEMU's exit. */
+  /** Connects. Retries at short intervals, because QEMU does not announce when it listens. Throws if QEMU exits. */
   async firstContact(runtime: string, ended: Promise<void>, signal: AbortSignal): Promise<void> {
     let isOver = false
     ended.then(() => {
@@ -117,8 +117,8 @@ export interface Grace {
 }
 
 /**
- * Settles when the guest has powered off, or after the grace period. The button is pressed repeatedly, because a booting
- * guest ignores it.
+ * Settles when the guest has powered off, or after the grace period. The power button is pressed repeatedly, because a
+ * booting guest ignores it.
  */
 export async function askToPowerDown(qmp: Qmp, { graceSeconds, signal }: Grace, everyMs = 2_000): Promise<void> {
   if (graceSeconds <= 0 || signal?.aborted) return

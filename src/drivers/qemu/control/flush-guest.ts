@@ -2,9 +2,7 @@
 // crash leaves a guest frozen.
 import { GuestAgent } from './guest-agent.ts'
 
-/**
- * `unheard`: no guest agent answered. `stuck`: the guest did not confirm the thaw; the memory of such a guest is useless.
- */
+/** `unheard`: no agent answered, or it cannot freeze. `stuck`: no thaw was confirmed, so the memory is useless. */
 type Flushed = 'flushed' | 'unheard' | 'stuck'
 
 interface Limits {
@@ -16,7 +14,7 @@ interface Limits {
 const limits: Limits = { answerMs: 2_000, flushMs: 10_000 }
 const thawTries = 3
 
-/** The guest must be running. A stuck guest has lost the connection. */
+/** The guest must be running. Closes the connection of `agent` if the guest does not confirm the thaw in time. */
 export async function flushGuest(agent: GuestAgent, runtime: string, { answerMs, flushMs } = limits): Promise<Flushed> {
   if (!(await agent.synchronize(answerMs))) return 'unheard'
   agent.send('guest-fsfreeze-freeze', 'guest-fsfreeze-thaw')

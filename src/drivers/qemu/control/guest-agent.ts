@@ -60,7 +60,7 @@ export class GuestAgent implements Disposable {
     }
   }
 
-  /** The first answer that is not a number, which would belong to `synchronize`. Undefined if none comes in time. */
+  /** Sends a command and returns its answer; undefined if none comes in time. Skips late answers to `synchronize`. */
   async ask(
     execute: string,
     values: Readonly<Record<string, string | number>>,

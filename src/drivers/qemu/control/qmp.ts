@@ -5,7 +5,7 @@ class QmpError extends Error {
   override readonly name = 'QmpError'
 }
 
-/** Its output is not QMP, so the connection is closed. */
+/** The error after QEMU sent something that is not QMP. The connection is closed. */
 export class InvalidQmp extends QmpError {}
 
 export interface Qmp {
@@ -23,7 +23,7 @@ interface PendingCommand {
   reject(error: Error): void
 }
 
-/** The checked part of a message: it comes from a process that a guest may have broken into. */
+/** The fields that are used. A guest that has broken into QEMU may send other types, which have to be harmless. */
 interface Message {
   readonly QMP?: unknown
   readonly id?: number

@@ -22,7 +22,7 @@ export interface QemuRun {
   readonly isResuming?: true
   /** The identity that its guest has not confirmed yet, because it resumed from the memory of another VM. */
   readonly untold?: GuestIdentity
-  /** What the guest did not confirm. */
+  /** For the user: what of its identity the guest did not confirm. */
   readonly note?: string
   /** Set when everything is up. Absent if the agent died during the start. */
   readonly process?: ProcessId

@@ -1,4 +1,4 @@
-// QEMU's sockets, in a folder with a short path, one for each run.
+// The paths of a QEMU's sockets, in a folder with a short path that each run creates.
 import path from 'node:path'
 
 export const qmpSocket = (runtime: string): string => path.join(runtime, 'qmp')

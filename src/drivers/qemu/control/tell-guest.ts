@@ -14,8 +14,8 @@ const allParts = Object.keys(parts) as Part[]
 const limits = { allMs: 5_000, freshMs: 1_000 }
 
 /**
- * The guest runs, and the connection was made before it resumed. Undefined if it confirmed everything. A guest that had
- * not opened the port when it was saved is not waited for.
+ * Returns a note for users; undefined if the guest confirmed everything. The guest must be running; if it was resumed,
+ * `agent` must have connected before. Does not wait for a guest in which no program has opened the port.
  */
 export async function tellGuest(
   qmp: Qmp,
@@ -48,7 +48,7 @@ export async function tellGuest(
   return missing.length === 0 ? undefined : noteOf(missing, why)
 }
 
-/** Needs no escaping, because a shell reads it. */
+/** Returns values that need no escaping, because a shell in the guest reads them. */
 const wordsOf = (identity: GuestIdentity) => ({
   ...identity,
   time: (Date.now() / 1_000).toFixed(3),

@@ -1,12 +1,12 @@
-// Moves the disk of a running VM from an arriving image to the complete file. Both have the same content, so an
-// interruption is harmless: QEMU tells whether it was done.
+// Moves the disk of a running VM from the NBD socket of its image to the file, once the image is complete. Both have
+// the same content, so an interruption is harmless: QEMU tells whether the move was done.
 import path from 'node:path'
 import type { Qmp } from '../control/qmp.ts'
 import { type Base, baseNode, firstNode, layerNode, lowestNode, nodeOf, remoteName, requireChain } from './chain.ts'
 
 const fileNode = 'image'
 
-/** NBD still answers: QEMU lets pending reads finish first. */
+/** The NBD server must still answer, because QEMU lets pending reads finish first. */
 export async function switchToFile(folder: string, image: Base, qmp: Qmp): Promise<void> {
   const nodes = (await qmp.execute('query-named-block-nodes', { flat: true })) as { 'node-name': string }[]
   const names = new Set(nodes.map((node) => node['node-name']))

@@ -1,5 +1,5 @@
-// The parts of a VM's disk: the node's copy of an image, frozen layers on it, and the active one on top. They are recorded
-// in one small file; during a change its old and its new content are both true.
+// The parts of a VM's disk: the node's copy of an image, frozen layers on it, and the active one on top. One small file
+// records them. During a change of the disk, both its old and its new content describe the disk correctly.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { BaseImage } from '../../driver.ts'
@@ -31,7 +31,7 @@ export interface Chain {
    * layer in either case: while it is empty, it shows what is below.
    */
   readonly next?: OverlayLayer
-  /** With `next`: QEMU was only paused for a moment and must continue. */
+  /** With `next`: the guest was running when the capture paused it, so it must continue. */
   readonly goesOn?: boolean
   /**
    * Layers were merged while QEMU ran, and it may still read the old ones. Both show the same, so this may last; QEMU
@@ -40,7 +40,7 @@ export interface Chain {
   readonly isAhead?: true
   /** The disk never ran, so it can resume from the memory of its image. */
   readonly isFresh?: true
-  /** Why it must start without the memory of its image; kept until it has started. */
+  /** Why the VM must boot without the memory of its image; kept until it has started. */
   readonly whyCold?: string
 }
 
@@ -64,19 +64,19 @@ export function activeOf(chain: Chain): OverlayLayer {
   return active
 }
 
-/** For a VM that is about to start. */
+/** Completes interrupted captures and merges in the record, for a VM that is about to start. */
 export async function settleChain(folder: string): Promise<void> {
   const { next, goesOn: _, isAhead, ...chain } = await requireChain(folder)
   if (next || isAhead) await writeChain(folder, { ...chain, layers: next ? [...chain.layers, next] : chain.layers })
 }
 
-/** Called before a guest runs on it. A failed start keeps its reason for the next one. */
+/** Records that a guest is about to run on the disk. `whyCold` is kept for the next start in case this one fails. */
 export async function markDiskUsed(folder: string, whyCold?: string): Promise<void> {
   const { isFresh, whyCold: before, ...chain } = await requireChain(folder)
   if (isFresh || before !== whyCold) await writeChain(folder, whyCold === undefined ? chain : { ...chain, whyCold })
 }
 
-/** The whole chain in full: QEMU follows no file name that it finds in a file. `base` is where the image is now. */
+/** Returns a node that names every file, so that QEMU follows no name in a file. `base` is where the image is now. */
 export async function chainNode(
   folder: string,
   chain: Chain,
@@ -90,7 +90,7 @@ export async function chainNode(
     const lowest = base.socket === undefined ? baseNode(base) : remoteName
     node = {
       ...layerNode(path.join(folder, file), isFrozen || index < layers.length - 1),
-      // Named, because it will be moved to another base.
+      // The lowest layer has a name because `switchToFile` moves it to another base.
       ...(base.socket !== undefined && index === 0 && layers.length > 1 && { 'node-name': lowestNode }),
       backing: index === 0 ? lowest : node,
     }
@@ -110,8 +110,8 @@ export const baseNode = ({ disk, format }: Pick<Base, 'disk' | 'format'>): Block
 })
 
 /**
- * A separate node that is referred to: inside of a layer's options, QEMU would mix it with the file name in the layer's
- * header.
+ * Returns a separate node, which the lowest layer names as its backing: nested in the options of that layer, QEMU would
+ * mix it with the file name in the layer's header.
  */
 export const remoteNode = (socket: string): BlockNode => ({
   'node-name': remoteName,
@@ -122,7 +122,7 @@ export const remoteNode = (socket: string): BlockNode => ({
   'open-timeout': openSeconds,
 })
 
-/** Node names in QEMU: of the disk that it starts with, and of later layers. */
+/** Node names in QEMU. `disk` is the layer that is active when QEMU starts; `nodeOf` names layers added later. */
 export const firstNode = 'disk'
 export const lowestNode = 'lowest'
 export const remoteName = 'remote'

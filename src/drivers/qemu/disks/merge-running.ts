@@ -37,7 +37,7 @@ export class RunningMerge {
     this.#alone = alone
   }
 
-  /** Merges in the background if necessary. The next start of the VM does what fails here. */
+  /** Merges in the background if there are many layers. If that fails, the next start of the VM merges them. */
   begin(base: Base): void {
     if (this.#work) return
     const stopper = new AbortController()
@@ -54,7 +54,7 @@ export class RunningMerge {
     if (this.#work && ((await readChain(this.#folder))?.layers.length ?? 0) > maxLayers) await this.#work?.settled
   }
 
-  /** Must not be called with exclusive access to the VM, which the merge may be waiting for. */
+  /** Ends the merge. The caller must not have exclusive access to the VM, which the merge may be waiting for. */
   async end(): Promise<void> {
     this.#work?.stopper.abort()
     await this.#work?.settled
@@ -75,7 +75,7 @@ async function mergeRunning(folder: string, base: Base, alone: Alone, signal: Ab
       await makeMerged(folder, { base, frozen, merged }, signal)
       const isUsed = await alone(async (qmp) => {
         const chain = await requireChain(folder)
-        // Reverted or restarted in the meantime; a start merges, too.
+        // A capture was interrupted, or the VM was reverted or restarted. A start merges, too.
         if (chain.next || frozen.some(({ id }, at) => chain.layers[at]?.id !== id)) return false
         await writeChain(folder, { ...chain, layers: [merged, ...chain.layers.slice(frozen.length)], isAhead: true })
         failpoint('merge-recorded')
@@ -103,8 +103,8 @@ async function switchToMerged(folder: string, base: Base, qmp: Qmp): Promise<voi
   failpoint('merge-added')
   const isActive = chain.layers.length === 2
   const options = { ...layerNode(path.join(folder, above.file), !isActive), backing: nodeOf(merged) }
-  // The layer that QEMU was started with has another name. If it were another layer, QEMU would refuse it, because the
-  // file differs.
+  // The layer that was active when QEMU started is named `firstNode`. If that is not the layer `above`, QEMU refuses,
+  // because the file differs.
   const upper = nodes.has(nodeOf(above)) ? nodeOf(above) : firstNode
   await qmp.execute('blockdev-reopen', { options: [{ 'node-name': upper, ...options }] }, 30_000)
   failpoint('merge-switched')
@@ -114,7 +114,7 @@ async function switchToMerged(folder: string, base: Base, qmp: Qmp): Promise<voi
   await removeStrays(folder)
 }
 
-/** The nodes that svc3 named. Nodes below may belong to them and are removed with them. */
+/** Returns the names of layers' nodes. Nodes below may be nested in these and are removed with them. */
 async function ourNodes(qmp: Qmp): Promise<ReadonlySet<string>> {
   const nodes = (await qmp.execute('query-named-block-nodes', { flat: true })) as { 'node-name': string }[]
   return new Set(
@@ -122,7 +122,7 @@ async function ourNodes(qmp: Qmp): Promise<ReadonlySet<string>> {
   )
 }
 
-/** From the top, because a node in use cannot be removed. */
+/** Repeats while it makes progress, because a node can be removed only after the node above that uses it. */
 async function removeOldNodes(qmp: Qmp, { layers }: Chain): Promise<void> {
   const nodes = await ourNodes(qmp)
   const needed = new Set(layers.map((layer) => (nodes.has(nodeOf(layer)) ? nodeOf(layer) : firstNode)))

@@ -21,7 +21,7 @@ import { readHeader, syncFile } from './overlays.ts'
 /** Every layer costs a lookup for each cluster that is not in the layers above. */
 export const maxFrozen = 8
 
-/** For a VM that does not run. */
+/** Merges the frozen layers of a VM that does not run, if there are too many. */
 export async function mergeFrozen(folder: string, base: Base, signal: AbortSignal): Promise<void> {
   const chain = await requireChain(folder)
   const frozen = tooMany(chain, base)
@@ -35,8 +35,8 @@ export async function mergeFrozen(folder: string, base: Base, signal: AbortSigna
 
 /** Returns the layers to merge, lowest first; undefined if there are few. */
 export function tooMany(chain: Chain, base: Base): readonly OverlayLayer[] | undefined {
-  // Images of nodes are raw; the backing file of a qcow2 image could not be excluded here. An image that is still arriving
-  // can wait.
+  // Nodes store images as raw files. For a qcow2 one, `targetOptions` could not rule out a backing file. While the
+  // image is being fetched, merging can wait.
   if (chain.base.digest !== base.digest || base.format !== 'raw' || base.socket !== undefined) return undefined
   const frozen = settledLayers(chain).slice(0, -1)
   return frozen.length > maxFrozen ? frozen : undefined

@@ -1,15 +1,15 @@
-// Overlay files: created by qemu-img with every format given, and durable when the call returns. Headers are read here,
-// because a running QEMU's lock keeps qemu-img out.
+// Overlay files: created by qemu-img with every format given, and synced; callers sync the folder. Headers are read
+// here, because a running QEMU's lock keeps qemu-img out.
 import fs from 'node:fs/promises'
 import { exec } from '../../../platform/exec.ts'
 
 interface Backing {
-  /** As in the header. It is not used: the command line names what is below. */
+  /** The name in the header. QEMU does not use it, because its command line names every file. */
   readonly name: string
   readonly format: 'raw' | 'qcow2'
 }
 
-/** Empty, with clusters of 64 KiB. -u: the backing file need not be opened because its size is known. */
+/** Creates an empty overlay with clusters of 64 KiB. -u: its size is given, so the backing file is not opened. */
 export async function makeOverlay(file: string, { name, format }: Backing, sizeBytes: number): Promise<void> {
   const args = ['create', '-q', '-f', 'qcow2', '-o', 'cluster_size=65536', '-u', '-b', name, '-F', format]
   try {

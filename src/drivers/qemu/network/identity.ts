@@ -8,7 +8,7 @@ export function macAddress(uid: string, index: number): string {
   return ['52', '54', '00', ...[0, 1, 2].map((at) => bytes.toString('hex', at, at + 1))].join(':')
 }
 
-/** Short because guests poll it, and of a constant length because guests know the length. */
+/** Identifies the VM to its guest. Short because guests poll it; of constant length because guests know the length. */
 export const instanceOf = (uid: string): string => hash('sha256', uid).slice(0, 12)
 
 /** What a resumed guest has to adopt. Recorded with a run until the guest has confirmed it. */

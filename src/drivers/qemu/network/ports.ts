@@ -5,7 +5,7 @@ import { PortTaken } from '../../driver.ts'
 import { requireDistinct } from '../../refusals.ts'
 import type { PortAccess } from './network.ts'
 
-/** QEMU's message if another program was faster. */
+/** QEMU's message if another program took a port after the check. */
 export const portTaken =
   /Could not set up host forwarding rule|Failed to (find an available port|bind)|Address already in use/
 

@@ -1,5 +1,5 @@
-// Whether guests can be isolated from this host. It is tried, because it needs programs, namespaces and /dev/net/tun.
-// Otherwise the reason is reported; guests get access to the host's loopback only if an operator allows it.
+// Tries whether guests can be isolated from this host, which needs programs, namespaces and /dev/net/tun. If they
+// cannot, the reason is reported; guests get access to the host's loopback only if an operator allows it.
 import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import { childEnvironment, exec, lastLines } from '../../../platform/exec.ts'
@@ -28,7 +28,7 @@ export function canSeal(): Promise<string | undefined> {
   return known
 }
 
-/** A host that is too busy to answer may still be able to seal. */
+/** Returns why the attempt failed. A timeout proves nothing, because a busy host may still be able to seal. */
 export async function whyNot(attempt: (signal: AbortSignal) => Promise<void>, limitMs = tryMs) {
   const signal = AbortSignal.timeout(limitMs)
   try {
@@ -60,7 +60,7 @@ async function trySealing(signal: AbortSignal): Promise<void> {
     jailed.once('close', (code) => end(new Error(lastLines(said, 2) || `${program} ended with exit code ${code}`)))
     signal.addEventListener('abort', () => end(signal.reason), { once: true })
     try {
-      // The response went through the whole script that seals.
+      // `cat` responds only after all steps of `sealedPrefix` have succeeded.
       jailed.stdin.write('sealed\n')
       await Promise.race([over, new Promise((resolve) => jailed.stdout.once('data', resolve))])
       const doors = { kind: 'sealed', ip: '127.0.0.1', ports: [] } as const

@@ -115,7 +115,7 @@ async function forwardsAt(api: string): Promise<readonly OpenForward[]> {
   return entries
 }
 
-/** Afterwards the VM's ports are free. */
+/** Kills the uplink, which frees the VM's ports. Does nothing if there is none. */
 export async function endUplink(runtime: string): Promise<void> {
   const uplink = await findUplink(runtime)
   if (!uplink) return

@@ -1,4 +1,4 @@
-// Handlers of the image cache. They change the desired images in the records of nodes, which agents carry out and report.
+// Handlers of the image cache. They change the desired images in the records of nodes, which agents carry out.
 import { ApiError, badRequest, conflict } from '../../../api/errors.ts'
 import type * as api from '../../../api/images/image-cache.ts'
 import type { NodeResult, NodeSelection } from '../../../api/images/image-cache.ts'

@@ -1,5 +1,5 @@
-// Replaces a node's key. The request is signed with the present key. Existing tokens stay valid until they expire within
-// the hour, because they are bound to the node and not to its key.
+// Replaces a node's key. The request is signed with the present key. Existing tokens stay valid until they expire
+// within the hour, because they are bound to the node and not to its key.
 import { invalid, invalidField } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/node-key.ts'
 import { type NodeKeys, parseNodeKey } from '../../../auth/node-keys.ts'

@@ -59,7 +59,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       name,
       (record) => {
         if (record.namespace !== namespace) throw missing(namespace, name)
-        // A repeated request, whose response was lost in a crash.
+        // The request may be repeated, because its response was lost in a crash.
         const { request } = record
         if (request && request.key === requestKey && !hasExpired('answer', request.at, timestamp(now))) return undefined
         return {
@@ -112,7 +112,7 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       const isSame = namespace === params.namespace
       const found = collections.nodes.get('', params.name)
       const isKnown = call.requestKey !== undefined && found?.value.request?.key === call.requestKey
-      // A repeated request, whose response was lost in a crash.
+      // The request may be repeated, because its response was lost in a crash.
       if (found && isKnown && !isSame && found.value.namespace === namespace) return view(found)
       return writeInside(services, namespace, (space) =>
         isSame

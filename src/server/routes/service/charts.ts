@@ -1,4 +1,4 @@
-// Handler of the charts of the last day.
+// Handler of the charts of the cluster.
 import type * as api from '../../../api/service/charts.ts'
 import type { History } from '../../http/history.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'

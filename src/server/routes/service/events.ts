@@ -20,7 +20,7 @@ export function events({ collections, roles }: EventServices): HandlersOf<typeof
         after: keyAt(collections, namespace, 'since', query?.since),
         before: keyAt(collections, namespace, 'until', query?.until),
       }
-      // Included because users list the events of several namespaces together.
+      // The namespace is included, because users list the events of several namespaces together.
       const eventView = ({ key, value: { requestKey: _, ...event }, rev }: Entry<EventRecord>) => ({
         namespace: collections.events.scopeOf(key),
         ...event,

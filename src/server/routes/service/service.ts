@@ -23,7 +23,7 @@ interface SelfServices {
   readonly identity: LoginIdentity
   readonly certificates: Certificates
   readonly staleness?: Pick<StalenessGuard, 'isStale' | 'readAgeSeconds'> | undefined
-  /** Why the image registry failed when it was last used. Only where there is one. */
+  /** Returns why the image registry failed when it was last used. Undefined if images are in folders. */
   readonly imagesProblem?: (() => string | undefined) | undefined
   readonly version: string
   readonly stopping: AbortSignal

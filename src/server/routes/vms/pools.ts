@@ -126,7 +126,7 @@ export function pools(services: PoolServices): HandlersOf<typeof api> {
 
     rotatePool: ({ params, principal, requestKey }) =>
       changeOwn(principal, params, (record) => {
-        // A repeated request, whose response was lost in a crash.
+        // The request may be repeated, because its response was lost in a crash.
         if (requestKey !== undefined && record.rotationKey === requestKey) return record
         const { rotationKey: _, rotation = 0, ...rest } = record
         return { ...rest, rotation: rotation + 1, ...(requestKey !== undefined && { rotationKey: requestKey }) }

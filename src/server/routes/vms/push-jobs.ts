@@ -1,5 +1,5 @@
-// Handlers of push jobs. A job is written before the node freezes the VM. The agent then pushes the image and reports its
-// progress. A finished job is kept for an hour (docs/spec.md R40).
+// Handlers of push jobs. A job is written before the node freezes the VM. The agent then pushes the image and reports
+// its progress. A finished job is kept for an hour (docs/spec.md R40).
 import { randomBytes, randomUUID } from 'node:crypto'
 import { type ApiError, conflict, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/push-jobs.ts'
@@ -69,7 +69,7 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
       failpoint('push.recorded')
       const { capture: id, image, format, startedAt: createdAt } = job.value
       try {
-        // Without memory, which would be uploaded in full each time and runs only on the same kind of host.
+        // The memory is omitted: it would be uploaded in full each time, and runs only on the same kind of host.
         const capture = {
           id,
           kind: 'push',

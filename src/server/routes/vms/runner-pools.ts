@@ -97,7 +97,7 @@ export function runnerPools(services: RunnerPoolServices): HandlersOf<typeof api
           namespace,
           hint: 'Choose another name, or change the runner pool: svc3 runner-pool update',
         })
-      // Written before the pool, so that it always has its credentials. drive-runners deletes those without a pool.
+      // Credentials are written first, so that every pool has its own. drive-runners deletes those without a pool.
       await seal(services, planned, credential.secret, now)
       await sealGuest(services, planned, body, now)
       return view(await createOnce(services, namespace, pools, planned, nameTaken))
