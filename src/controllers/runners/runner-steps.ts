@@ -231,15 +231,17 @@ export class RunnerSteps {
     if (isRemoved || isForced) await this.#forget(pool, runner)
   }
 
-  async #forget(pool: RunnerPoolRecord, { name, namespace, jobId, end }: RunnerRecord): Promise<void> {
+  async #forget(pool: RunnerPoolRecord, { name, namespace }: RunnerRecord): Promise<void> {
     const { collections } = this.#driven.controller
     const entry = collections.runners.get(namespace, name)
     if (!entry || entry.value.poolUid !== this.#driven.uid) return
+    const { jobId, end } = entry.value
     failpoint('runners.ending')
     if (jobId !== undefined) await endJob(collections, this.#driven.record() ?? pool, jobId, this.#driven.now())
     await collections.runners.delete(entry).catch(ignoreLost)
     failpoint('runners.forgotten')
-    const reason = end?.reason ?? 'Finished'
+    // News of its job may have arrived after it was found idle.
+    const reason = end === undefined || (end.reason === 'Idle' && jobId !== undefined) ? 'Finished' : end.reason
     await this.#driven.change((record) => ({
       ...record,
       ended: { ...record.ended, [reason]: (record.ended[reason] ?? 0) + 1 },
