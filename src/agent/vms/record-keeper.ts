@@ -108,12 +108,12 @@ export class RecordKeeper {
     await this.write()
   }
 
-  async arrived(): Promise<void> {
+  /** Records that the image is complete. The caller wakes the VM, which writes the record in its next turn. */
+  arrived(): void {
     if (!this.#record?.isArriving) return
     const { isArriving: _, ...rest } = this.#record
     this.#record = rest
     this.#isUnwritten = true
-    await this.write()
   }
 
   /** Records that the desired state was carried out or has failed. The caller writes the record. */

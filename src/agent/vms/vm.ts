@@ -312,7 +312,7 @@ export class VmWorker {
         while (this.#task) await this.#task.done.catch(() => undefined)
         if (this.#life !== 'ended') await driver.arriving?.arrived(this.handle, image)
         if (this.#life === 'ended') return
-        await this.#keeper.arrived()
+        this.#keeper.arrived()
         this.wake()
       },
     }
