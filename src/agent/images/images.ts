@@ -228,8 +228,14 @@ class NodeImages implements Images {
     const { leases, pulled } = this.#parts
     const content = image?.reference === undefined ? undefined : (await pulled.find(image.reference))?.content
     const releases = [await leases.take(`${packing}${id}`)]
-    if (content !== undefined) releases.push(await leases.take(content))
-    return async () => void (await Promise.all(releases.map((release) => release())))
+    const release = async () => void (await Promise.all(releases.map((each) => each())))
+    try {
+      if (content !== undefined) releases.push(await leases.take(content))
+    } catch (error) {
+      await release()
+      throw error
+    }
+    return release
   }
 
   async isPackingAlone(id: string): Promise<boolean> {
