@@ -79,7 +79,7 @@ export const versionOf = (name: string): string => name.replace(/-[0-9a-f]{12}$/
 
 async function removeOthers(folder: string, kept: readonly string[]): Promise<void> {
   for (const entry of await fs.readdir(folder, { withFileTypes: true }))
-    if (entry.isDirectory() && /-[0-9a-f]{12}$/.test(entry.name) && !kept.includes(entry.name))
+    if (entry.isDirectory() && /-[0-9a-f]{12}(\.\d+\.tmp)?$/.test(entry.name) && !kept.includes(entry.name))
       await fs.rm(path.join(folder, entry.name), { recursive: true, force: true })
 }
 

@@ -57,6 +57,7 @@ describe('systemd unit', () => {
 
   it('the systemd unit escapes arguments', () => {
     assert.match(systemdUnit(agent), / --name "a \\"b\\" 50%% \$\$HOME"\n/)
+    assert.match(systemdUnit({ ...agent, writes: ['/srv/$images'] }), /^ReadWritePaths=\/srv "\/srv\/\$images" /m)
     assert.equal(systemdWord('https://svc3.example.com:8443'), 'https://svc3.example.com:8443')
     assert.equal(systemdWord('C:\\x y'), '"C:\\\\x y"')
     assert.throws(() => systemdWord('a\nExecStartPre=/bin/evil'), /cannot be in a unit/)

@@ -84,7 +84,7 @@ export function systemdUnit(service: ServiceDefinition): string {
         ['User', user],
         ...(groups.length > 0 ? ([['SupplementaryGroups', groups.join(' ')]] as const) : []),
         ['WorkingDirectory', pathValue(dataDir)],
-        ['ReadWritePaths', [dataDir, ...writes, ...temporaryFolders[kind]].map(systemdWord).join(' ')],
+        ['ReadWritePaths', [dataDir, ...writes, ...temporaryFolders[kind]].map(quotedPath).join(' ')],
         ...hardening,
         ...byKind[kind],
       ],
@@ -103,9 +103,12 @@ export const systemdFiles = (service: ServiceDefinition): readonly ServiceFile[]
 
 const plain = /^[A-Za-z0-9_@:=,./+-]+$/
 /** Escapes a word of a command line, in which `%` begins a specifier and `$` a variable. */
-export function systemdWord(word: string): string {
+export const systemdWord = (word: string): string => quotedPath(word.replaceAll('$', '$$$$'))
+
+/** Escapes one path of a list, in which `$` has no meaning. */
+function quotedPath(word: string): string {
   refuseControl(word)
-  const text = word.replaceAll('%', '%%').replaceAll('$', '$$$$')
+  const text = word.replaceAll('%', '%%')
   return plain.test(text) ? text : `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 }
 
