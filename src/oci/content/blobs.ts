@@ -45,17 +45,21 @@ export class RegistryBlobs {
   async request<T>(digest: string | undefined, work: () => Promise<T>): Promise<T> {
     try {
       const result = await work()
-      if (this.#problem !== undefined) this.#log.info('the image registry answers again')
-      this.#problem = undefined
+      this.#answered()
       return result
     } catch (error) {
       if (!(error instanceof RegistryError)) throw error
       if (unavailable.has(error.fault)) {
         if (this.#problem === undefined) this.#log.warn('the image registry is unavailable', { problem: error.problem })
         this.#problem = error.problem
-      }
+      } else this.#answered()
       throw contentError(error, digest)
     }
+  }
+
+  #answered(): void {
+    if (this.#problem !== undefined) this.#log.info('the image registry answers again')
+    this.#problem = undefined
   }
 
   async size(digest: string, signal?: AbortSignal): Promise<number | undefined> {

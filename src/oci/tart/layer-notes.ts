@@ -42,7 +42,9 @@ export async function openLayerNotes(store: ContentStore): Promise<LayerNotes> {
       if (!chunks) return undefined
       let isWhole = true
       await forEachParallel(chunks, 4 * defaultParallel, async ({ digest, storedBytes }) => {
-        isWhole &&= (await store.touch(digest)) && (await store.size(digest)) === storedBytes
+        if (!isWhole) return
+        // Not `&&=`, which would overwrite what another call found in the meantime.
+        if (!(await store.touch(digest)) || (await store.size(digest)) !== storedBytes) isWhole = false
       })
       if (!isWhole) return undefined
       const now = new Date()
