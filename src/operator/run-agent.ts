@@ -97,7 +97,10 @@ function driverFor(options: RunAgentOptions, { macos, apple }: AgentSettings): D
 }
 
 const aborted = (signal: AbortSignal): Promise<undefined> =>
-  new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }))
+  new Promise((resolve) => {
+    if (signal.aborted) resolve(undefined)
+    signal.addEventListener('abort', () => resolve(undefined), { once: true })
+  })
 
 const systemFaults: Readonly<Record<string, string>> = {
   EACCES: 'Choose your own folder with --data DIR, or run this as its owner',

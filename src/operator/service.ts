@@ -85,7 +85,7 @@ interface ServiceCommand {
 const foreground: Readonly<Record<ServiceKind, ServiceCommand>> = {
   agent: {
     command: agentCommand,
-    without: ['data', 'join', 'join-token-file', 'join-token-stdin', 'remove-unknown'],
+    without: ['data', 'join', 'join-token-file', 'join-token-stdin', 'remove-unknown', 'renew-key'],
     description:
       'Installs the agent as a service of systemd or launchd that starts at boot and restarts on failure. VMs keep running\nwhen it stops. Only the user of the service can read the join token, which is deleted when the node has joined.',
     examples: [
