@@ -81,8 +81,8 @@ export const command = defineCommand({
 })
 
 /** The kind of events for each word of the command line. */
-const kinds: Readonly<Record<string, string>> = Object.fromEntries(
-  allNouns.flatMap(([noun, { typed = [] }]) => typed.map((word) => [word, noun])),
+const kinds: ReadonlyMap<string, string> = new Map(
+  allNouns.flatMap(([noun, { typed = [] }]) => typed.map((word) => [word, noun] as const)),
 )
 
 function kindOf(word: string): string {
@@ -92,9 +92,9 @@ function kindOf(word: string): string {
 }
 
 const knownKind = (word: string): string | undefined =>
-  kinds[word] ?? kinds[word.replace(/s$/, '')] ?? Object.values(kinds).find((known) => known === word)
+  kinds.get(word) ?? kinds.get(word.replace(/s$/, '')) ?? [...kinds.values()].find((known) => known === word)
 
-const kindsHint = `Choose KIND from ${[...new Set(Object.values(kinds))].join(', ')}`
+const kindsHint = `Choose KIND from ${[...new Set(kinds.values())].join(', ')}`
 
 /** Accepts a time, or a duration for how long ago it was. */
 function timeOf(option: 'since' | 'until', text: string | undefined): string | undefined {

@@ -196,10 +196,11 @@ async function onLoopback<T>(
   const arrived = Promise.withResolvers<URL>()
   const done = Promise.withResolvers<string>()
   const server = createServer(async (request, response) => {
-    const url = new URL(request.url ?? '/', 'http://127.0.0.1')
-    const isOurs = request.method === 'GET' && url.pathname === '/callback' && url.searchParams.get('state') === state
+    const url = URL.parse(request.url ?? '/', 'http://127.0.0.1')
     // Other programs and web pages can send requests to this port. Only those of this login are accepted.
-    if (!isOurs) return void response.writeHead(404, { connection: 'close' }).end()
+    const isCallback = request.method === 'GET' && url?.pathname === '/callback'
+    if (!isCallback || url.searchParams.get('state') !== state)
+      return void response.writeHead(404, { connection: 'close' }).end()
     url.host = request.headers.host ?? url.host
     arrived.resolve(url)
     const problem = await done.promise
