@@ -386,6 +386,8 @@ describe('the deployment form', () => {
       labels: { a: 'b', c: 'd=e' },
       userdata: Buffer.from('é').toString('base64'),
     })
+    const long = 'x'.repeat(256 * 1024)
+    assert.equal(deploymentOf({ ...form, userdata: long }).userdata, Buffer.from(long).toString('base64'))
   })
 })
 

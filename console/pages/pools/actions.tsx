@@ -26,6 +26,7 @@ export function poolItems(pool: Pool, { person, onDeleted }: ActionContext): rea
       size: 'large',
       initial: before,
       input: (values) => ({ ...input, body: poolSettings(values, before) }),
+      needs: { config: 'Configuration', minIdle: 'Minimum', maxIdle: 'Maximum', maxAge: 'Maximum age' },
       faultOf,
       fields: ({ field }) => (
         <>

@@ -65,7 +65,8 @@ export function faultsOf(form: DeployForm): Faults {
   return Object.fromEntries(Object.entries(faults).filter(([, fault]) => fault !== undefined))
 }
 
-const toBase64 = (text: string): string => btoa(String.fromCharCode(...new TextEncoder().encode(text)))
+const toBase64 = (text: string): string =>
+  btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(''))
 
 /** Returns the fields that were filled in. The configuration or the service decides the others. */
 export function deploymentOf(form: DeployForm): VmDeployment {
