@@ -11,6 +11,7 @@ import { syncFolder } from '../platform/files.ts'
 import { contentOf, readTar, type TarEntry, TarError, TarWriter } from '../platform/tar.ts'
 import type { ClusterRecord } from '../store/records/collections.ts'
 import type { ImageRecord, VmRecord } from '../store/records/fleet-records.ts'
+import { keptContents } from '../store/records/image-versions.ts'
 import type { Entry, Store } from '../store/store.ts'
 import { isPortable } from '../store/store-state.ts'
 import { OperatorError } from './data-folder.ts'
@@ -229,9 +230,17 @@ export function manifestsNamedBy({ key, value }: Pick<Entry, 'key' | 'value'>): 
   return named.filter((digest) => digest !== undefined)
 }
 
+/** The manifests of earlier versions of an image, which "image restore" restores. */
+export const manifestsKeptBy = ({ key, value }: Pick<Entry, 'key' | 'value'>): readonly string[] =>
+  key.startsWith('/images/') ? keptContents(value as unknown as ImageRecord) : []
+
 /** All content that the records name. Touching it protects it from the collector until the backup has begun. */
 async function neededBy(records: readonly Entry[], content: ContentStore, place: string): Promise<ReadonlySet<string>> {
-  const needed = await referencedBy(new Set(records.flatMap(manifestsNamedBy)), content).catch((error: unknown) => {
+  const manifests = new Set(records.flatMap(manifestsNamedBy))
+  // A kept version whose content is lost cannot be restored anyway, so it does not prevent a backup.
+  for (const digest of records.flatMap(manifestsKeptBy))
+    if ((await content.size(digest)) !== undefined) manifests.add(digest)
+  const needed = await referencedBy(manifests, content).catch((error: unknown) => {
     throw error instanceof NoContentError ? elsewhere(place, error) : error
   })
   for (const digest of needed) if (!(await content.touch(digest))) throw elsewhere(place)

@@ -13,6 +13,7 @@ import {
   entriesOf,
   entryText,
   folderFiles,
+  manifestsKeptBy,
   manifestsNamedBy,
   names,
   recordsOf,
@@ -121,14 +122,14 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     const store = await openStore(storeAddress, undefined, { startRev: startRevOf(head.revision) })
     try {
       const source = `the backup of ${head.createdAt} (${sha256.slice(0, 12)})`
-      const { place, manifests, cluster } = await imagesIn(handle)
+      const { place, ...images } = await imagesIn(handle)
       const imagePlace = options.images ?? place
       const records = { source, rev: head.revision, entries: () => restored(handle, head.revision, imagePlace) }
       const since = timestamp(new Date())
       // Refuses a store with records before anything is written.
       await beginFilling(store, records, since)
       return await explaining(unfinished, async () => {
-        if (head.hasImages) await putContents(handle, { imagePlace, manifests, cluster, dataDir, environment })
+        if (head.hasImages) await putContents(handle, { ...images, imagePlace, dataDir, environment })
         await fillStore(store, records, since)
         const kept = await putFiles(handle, dataDir)
         if (isShared(storeAddress)) await writePlace(dataDir, storeAddress)
@@ -156,19 +157,23 @@ async function* allRecords(handle: FileHandle): AsyncGenerator<BackupRecord> {
 
 async function imagesIn(handle: FileHandle): Promise<Images> {
   const manifests = new Set<string>()
+  const kept = new Set<string>()
   let place: string = inFolder
   let cluster = ''
   for await (const record of allRecords(handle)) {
     for (const digest of manifestsNamedBy(record)) manifests.add(digest)
+    for (const digest of manifestsKeptBy(record)) kept.add(digest)
     if (record.key === imagesKey) place = (record.value as unknown as ImagePlaceRecord).address
     if (record.key === clusterKey) cluster = (record.value as unknown as ClusterRecord).uid
   }
-  return { place, manifests, cluster }
+  return { place, manifests, kept, cluster }
 }
 
 interface Images {
   readonly place: string
   readonly manifests: ReadonlySet<string>
+  /** The manifests of earlier versions, which backups of alpha.29 and earlier do not include. */
+  readonly kept: ReadonlySet<string>
   readonly cluster: string
 }
 
@@ -179,14 +184,14 @@ function withEra({ key, value }: BackupRecord, since: Rev): BackupRecord {
   return { key, value: { ...cluster, eras } as unknown as Json }
 }
 
-interface Target extends Pick<Images, 'manifests' | 'cluster'> {
+interface Target extends Omit<Images, 'place'> {
   readonly imagePlace: string
   readonly dataDir: string
   readonly environment: NodeJS.ProcessEnv
 }
 
 async function putContents(handle: FileHandle, target: Target): Promise<void> {
-  const { imagePlace, manifests, cluster, dataDir, environment } = target
+  const { imagePlace, manifests, kept, cluster, dataDir, environment } = target
   const { content, registry, close } = await openKnownPlace(imagePlace, dataDir, { ...environment })
   try {
     await registry?.claim(cluster)
@@ -196,6 +201,8 @@ async function putContents(handle: FileHandle, target: Target): Promise<void> {
       await content.putExpected({ digest, bytes: entry.bytes }, entry.content())
     }
     for (const digest of manifests) await content.hold(digest, await readManifest(content, digest))
+    for (const digest of kept)
+      if ((await content.size(digest)) !== undefined) await content.hold(digest, await readManifest(content, digest))
   } finally {
     close()
   }
