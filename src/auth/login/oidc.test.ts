@@ -193,11 +193,11 @@ describe('ID token that was exchanged', () => {
     await using other = await openCollections(store)
     const [one, two] = [createUsedTokens(collections.used), createUsedTokens(other.used)]
     const [untilMs, nowMs] = [100_000, 0]
-    assert.equal(await one.take('a.a.x', untilMs, nowMs), true)
-    assert.equal(await two.take('a.a.y', untilMs, nowMs + 9_000), true)
-    assert.equal(await two.take('a.a.y', untilMs, nowMs + 11_000), false)
+    assert.equal(await one.take('a.a.x', untilMs, nowMs), 'first')
+    assert.equal(await two.take('a.a.y', untilMs, nowMs + 9_000), 'repeated')
+    assert.equal(await two.take('a.a.y', untilMs, nowMs + 11_000), 'refused')
     await one.giveBack('a.a.x')
-    assert.equal(await two.take('a.a.x', untilMs, nowMs + 11_000), true)
+    assert.equal(await two.take('a.a.x', untilMs, nowMs + 11_000), 'first')
   })
 })
 

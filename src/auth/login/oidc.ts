@@ -74,12 +74,12 @@ export function createIdentity(options: IdentityOptions): LoginIdentity {
   const verified = async (idToken: string, accessToken: string | undefined): Promise<User> => {
     const claims = await claimsOf(idToken)
     const endSeconds = Math.min(claims.exp ?? 0, (claims.iat ?? 0) + maxAgeSeconds) + skewSeconds + 1
-    if (!(await used.take(idToken, endSeconds * 1_000, clock.now().getTime())))
-      throw new InvalidToken('the ID token was already used')
+    const use = await used.take(idToken, endSeconds * 1_000, clock.now().getTime())
+    if (use === 'refused') throw new InvalidToken('the ID token was already used')
     try {
       return userOf(claims, await userinfoClaims(claims, accessToken, options), options)
     } catch (error) {
-      await used.giveBack(idToken)
+      if (use === 'first') await used.giveBack(idToken)
       throw error
     }
   }

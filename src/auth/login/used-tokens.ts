@@ -7,9 +7,8 @@ import type { UsedRecord } from '../../store/records/server-records.ts'
 import { ignoreLost, isFault } from '../../store/store.ts'
 
 export interface UsedTokens {
-  /** Returns false if the token was used before. */
-  take(idToken: string, untilMs: number, nowMs: number): Promise<boolean>
-  /** Allows another use after a login that failed. */
+  take(idToken: string, untilMs: number, nowMs: number): Promise<'first' | 'repeated' | 'refused'>
+  /** Allows another use after the first one failed. */
   giveBack(idToken: string): Promise<void>
 }
 
@@ -22,11 +21,11 @@ export function createUsedTokens(used: Collection<UsedRecord>): UsedTokens {
       const [firstAt, expiresAt] = [nowMs, untilMs].map((each) => new Date(each).toISOString()) as [string, string]
       try {
         await used.create('', idOf(idToken), { firstAt, expiresAt })
-        return true
+        return 'first'
       } catch (error) {
         if (!isFault(error, 'AlreadyExists')) throw error
         const seen = used.get('', idOf(idToken))?.value
-        return seen !== undefined && nowMs - Date.parse(seen.firstAt) < repetitionMs
+        return seen && nowMs - Date.parse(seen.firstAt) < repetitionMs ? 'repeated' : 'refused'
       }
     },
     async giveBack(idToken) {
