@@ -38,8 +38,10 @@ export function capacities(collections: Collections, rooms: Rooms): ReadonlyMap<
         const had = found.get(uid) ?? 0
         const amounts = leastAmounts(demand)
         if (had >= max || firstExcess(limits, used, amounts)) return false
-        // A warm VM has its room already.
-        if (!(warm && slots.take(warm))) {
+        const slot = warm && slots.take(warm)
+        // A running warm VM has its room already. One that is kept as memory needs it when it is resumed.
+        if (slot?.needsRoom) slot.node.take(slot.allocation, [])
+        if (!slot) {
           const place = rooms.place(demand, namespace)
           if (!place.ok) return false
           place.node.take(place.allocation, [])

@@ -4,8 +4,10 @@ import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import { ignoreLost } from '../../store/store.ts'
 
-/** Only the orders that changed last are stored. */
+/** Only the orders that were used last are stored. */
 const maxOrders = 500
+/** An order that stays the same is written once a day, so that it counts as used. */
+const unwrittenMs = 24 * 60 * 60_000
 
 export async function recordBootOrder(
   {
@@ -19,8 +21,9 @@ export async function recordBootOrder(
   const changed = await bootOrders.change(bootOrders.key('', content), (before) => {
     // The chunks of the last boot, then those that only earlier boots read.
     const after = [...new Set([...chunks, ...(before?.chunks ?? [])])].slice(0, longestBootOrder)
-    const isSame = before && before.chunks.join() === after.join()
-    return isSame ? before : { chunks: after, at: timestamp(clock.now()) }
+    const now = clock.now()
+    const isRecent = before && now.getTime() - Date.parse(before.at) < unwrittenMs
+    return isRecent && before.chunks.join() === after.join() ? before : { chunks: after, at: timestamp(now) }
   })
   const all = bootOrders.list()
   if (all.length > maxOrders) {

@@ -190,7 +190,8 @@ export function createPulls(services: PullServices) {
         // The server stops, or the record was deleted.
         if (signal.aborted) return
         const reason = reasonOf(error)
-        log.warn('a pull failed', { kind, name, problem: reason })
+        if (reason === unexpected) log.error('a pull failed', { kind, name }, error)
+        else log.warn('a pull failed', { kind, name, problem: reason })
         // The partial file is removed first, because a full disk has no room for the record either.
         await fs.rm(fileOf(partialFolder, kind, entry.value), { force: true })
         const failed = ({ pull: _, progress: __, ...record }: ImageRecord): ImageRecord => ({
@@ -221,9 +222,11 @@ function ifGone(error: unknown): void {
 
 const explained = [RemoteError, RegistryError, WrongContentError, BadDiskError, ApiError]
 
+const unexpected = 'The server failed during the pull; see the server log'
+
 /** Returns the message for people, which has no details of unexpected errors. */
 function reasonOf(error: unknown): string {
   if (error instanceof DiskFullError) return 'The disk of the server is full; nothing was kept'
   if (explained.some((type) => error instanceof type)) return (error as Error).message
-  return 'The server failed during the pull; see the server log'
+  return unexpected
 }

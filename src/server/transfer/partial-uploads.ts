@@ -82,9 +82,10 @@ export class PartialUploads {
     } catch (error) {
       throw explainFull(error, 'the server')
     } finally {
+      // Written while others still wait for this writer, so that a removed upload does not come back.
+      await this.#write(upload).catch(() => undefined)
       this.#writers.delete(upload.id)
       resolve()
-      await this.#write(upload).catch(() => undefined)
     }
   }
 
