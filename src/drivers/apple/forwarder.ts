@@ -115,7 +115,10 @@ async function toScreen(client: net.Socket, guest: ForwardedGuest): Promise<void
   const place = url === undefined ? undefined : URL.parse(url)
   if (!place) throw new Error('the VM has no screen yet')
   const far = await connect(place.hostname, Number(place.port) || 5_900)
-  const timer = setTimeout(() => far.destroy(), handshakeMs)
+  const timer = setTimeout(() => {
+    far.destroy()
+    client.destroy()
+  }, handshakeMs)
   try {
     if (place.password !== '') await joinScreen(client, far, decodeURIComponent(place.password))
     join(client, far)

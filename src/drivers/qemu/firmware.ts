@@ -54,11 +54,13 @@ export async function prepareUefi(architecture: Architecture, folder: string): P
     )
   }
   const own = path.join(folder, variablesFile)
-  await fs.access(own).catch(async () => {
+  const found = await fs.stat(own).catch(() => undefined)
+  // A host that lost power right after the copy may have an empty file, because the copy is not synced.
+  if (!found?.size) {
     await fs.copyFile(files.variables, `${own}.tmp`, fs.constants.COPYFILE_FICLONE)
     await fs.chmod(`${own}.tmp`, 0o600)
     await fs.rename(`${own}.tmp`, own)
-  })
+  }
   return files.code
 }
 

@@ -5,7 +5,10 @@ import { diskUsage, networkUsage, processUsage } from './usage.ts'
 
 it('the usage of a QEMU process is parsed after any process name', () => {
   const stat = '4242 (qemu) S 1 (x) R 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20 0 4 0 77'
-  assert.deepEqual(processUsage(stat, '9000 1024 12 1 0 3 0'), { cpuSeconds: 3, memoryBytes: 1024 * 4096 })
+  assert.deepEqual(processUsage(stat, 'VmHWM:\t 9000 kB\nVmRSS:\t 4096 kB\n'), {
+    cpuSeconds: 3,
+    memoryBytes: 4096 * 1024,
+  })
 })
 
 it('the usage of disks counts devices, not the layers below them', () => {

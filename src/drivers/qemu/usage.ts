@@ -6,32 +6,32 @@ import type { NetworkKind } from './network/network.ts'
 
 /** USER_HZ of Linux. */
 const ticksPerSecond = 100
-const pageBytes = 4_096
 
 export async function usageOf(pid: number, network: NetworkKind, qmp: Qmp): Promise<VmUsage | undefined> {
   const disks = diskUsage(await qmp.execute('query-blockstats'))
   if (process.platform !== 'linux') return disks
   const read = (file: string): Promise<string> => fs.readFile(`/proc/${pid}/${file}`, 'utf8')
   try {
-    const [stat, statm, net] = await Promise.all([
+    const [stat, status, net] = await Promise.all([
       read('stat'),
-      read('statm'),
+      read('status'),
       // Without a separate namespace these would be the counters of the host.
       network === 'sealed' ? read('net/dev') : '',
     ])
-    return { ...processUsage(stat, statm), ...disks, ...networkUsage(net) }
+    return { ...processUsage(stat, status), ...disks, ...networkUsage(net) }
   } catch {
     return undefined
   }
 }
 
-export function processUsage(stat: string, statm: string): VmUsage {
+export function processUsage(stat: string, status: string): VmUsage {
   // The process name, which may contain anything, ends at the last parenthesis. After it, utime is the 12th field.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  const [, resident] = statm.split(' ')
+  // In KiB; `statm` would count pages, whose size depends on the kernel.
+  const resident = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]
   return {
     cpuSeconds: (Number(fields[11]) + Number(fields[12])) / ticksPerSecond,
-    memoryBytes: Number(resident) * pageBytes,
+    memoryBytes: Number(resident) * 1_024,
   }
 }
 
