@@ -52,6 +52,11 @@ describe('legacy scan', () => {
     ])
   })
 
+  it('the legacy scan resolves a constant that has a default in a shell', async () => {
+    const text = `VMS=/resources/vm\ncurl -X POST "\${VMS:-x}/deploy"\n`
+    assert.deepEqual(await rowsIn('a.sh', text), ['a.sh\t2\tPOST /resources/vm/deploy\tcertain'])
+  })
+
   it('the legacy scan rates an inferred method as likely', async () => {
     const text = 'call(BASE + "/resources/node/sandbox")\n\nx = ["/resources/vm/deploy"]\n'
     assert.deepEqual(await rowsIn('a.py', text), [

@@ -35,7 +35,7 @@ const isPiece = new Set(['quote', 'insertion', 'name', 'word'])
 
 /** Returns the name that an expression refers to, such as `endpoint` for `this.endpoint` and `@endpoint`. */
 function nameOf(expression: string): string {
-  const [plain = ''] = expression.replace(/^\W+/, '').split(/[()}\s]/, 1)
+  const [plain = ''] = expression.replace(/^\W+/, '').split(/[()}\s]|:[-?=+]/, 1)
   return (/^[\w.:>?-]+$/.test(plain) ? /(?<!\w)\w+$/ : /\w+/).exec(plain)?.[0] ?? ''
 }
 
