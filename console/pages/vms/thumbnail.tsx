@@ -23,16 +23,20 @@ export function Thumbnail({ namespace, name }: Named) {
     if (!target || !isVisible) return
     const unmounted = new AbortController()
     const { signal } = unmounted
+    const again = (): void => {
+      const timer = window.setTimeout(() => setAttempt(attempt + 1), againMs)
+      signal.addEventListener('abort', () => clearTimeout(timer))
+    }
     const onOpen = (client: RFB): void => {
       client.viewOnly = true
       client.scaleViewport = true
       client.qualityLevel = 2
       client.compressionLevel = 9
+      setSilent(false)
       let isOver = false
       const lost = (): void => {
         isOver = true
-        const timer = window.setTimeout(() => setAttempt(attempt + 1), againMs)
-        signal.addEventListener('abort', () => clearTimeout(timer))
+        again()
       }
       client.addEventListener('disconnect', lost)
       signal.addEventListener('abort', () => {
@@ -40,13 +44,25 @@ export function Thumbnail({ namespace, name }: Named) {
         if (!isOver) client.disconnect()
       })
     }
-    openScreen(target, { namespace, name }, signal, onOpen).catch(() => signal.aborted || setSilent(true))
+    const failed = (): void => {
+      if (signal.aborted) return
+      setSilent(true)
+      again()
+    }
+    openScreen(target, { namespace, name }, signal, onOpen).catch(failed)
     return () => unmounted.abort()
   }, [namespace, name, attempt, isVisible])
-  if (isSilent) return <p className="muted">The screen is not responding</p>
   return (
-    <Link href={`${vmPath({ namespace, name })}/screen`} className="thumbnail" aria-label="Open the screen">
-      <div ref={container} inert />
-    </Link>
+    <>
+      {isSilent && <p className="muted">The screen is not responding</p>}
+      <Link
+        href={`${vmPath({ namespace, name })}/screen`}
+        className="thumbnail"
+        aria-label="Open the screen"
+        hidden={isSilent}
+      >
+        <div ref={container} inert />
+      </Link>
+    </>
   )
 }
