@@ -33,7 +33,7 @@ export type CachedImage = t.Static<typeof CachedImage>
 
 export const NodeCache = t.Object(
   {
-    name: t.String({ description: 'Architecture of the node' }),
+    name: t.String({ description: 'Name of the node' }),
     namespace: t.String(),
     copies: t.Array(t.Object({ image: t.String(), ...t.Omit(CachedCopy, ['node']).properties }), {
       description: 'Cached and requested images, by name',
