@@ -19,24 +19,24 @@ export class SortedKeys {
   }
 
   range(prefix: string, after = '', limit = Number.POSITIVE_INFINITY): string[] {
-    const found: string[] = []
-    const from = compareKeys(after, prefix) > 0 ? after : prefix
-    for (let at = this.#position(from); at < this.#keys.length && found.length < limit; at++) {
-      const key = this.#keys[at] as string
-      if (key === after) continue
-      if (!key.startsWith(prefix)) break
-      found.push(key)
-    }
-    return found
+    const first = this.#position(compareKeys(after, prefix) > 0 ? after : prefix)
+    const from = this.#keys[first] === after ? first + 1 : first
+    const end = this.#firstNot((key) => compareKeys(key, prefix) < 0 || key.startsWith(prefix))
+    return this.#keys.slice(from, Math.min(end, from + limit))
   }
 
   /** The index of `key`, or where it would be. */
   #position(key: string): number {
+    return this.#firstNot((other) => compareKeys(other, key) < 0)
+  }
+
+  /** The index of the first key that is not before, or the number of keys. */
+  #firstNot(isBefore: (key: string) => boolean): number {
     let low = 0
     let high = this.#keys.length
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (compareKeys(this.#keys[middle] as string, key) < 0) low = middle + 1
+      if (isBefore(this.#keys[middle] as string)) low = middle + 1
       else high = middle
     }
     return low

@@ -60,6 +60,19 @@ describe('paging', () => {
     assert.equal(await readFor('&fieldSelector=username=u1'), 9)
   })
 
+  it('paging reads the records of a polled first page once, until one changes', async (t) => {
+    for (let index = 0; index < 3; index++) await add(index)
+    const { mock } = t.mock.method(service.services.collections.registryCredentials.view, 'range')
+    const first = await service.call('GET', `${path}?limit=2`)
+    assert.equal((await service.call('GET', `${path}?limit=2`)).text, first.text)
+    assert.equal(mock.callCount(), 1)
+    await add(3)
+    assert.equal((await service.call('GET', `${path}?limit=9`)).body.items.length, 4)
+    assert.equal((await service.call('GET', `${path}?limit=2&fieldSelector=username=u1`)).body.items.length, 1)
+    assert.deepEqual((await service.call('GET', `${path}?limit=2`)).body.items, first.body.items)
+    assert.equal(mock.callCount(), 4)
+  })
+
   for (const query of [
     'limit=0',
     'limit=1001',

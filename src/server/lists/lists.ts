@@ -18,6 +18,8 @@ export class ListRenderer {
   readonly #fields: SelectableFields
   readonly #real: (selector: string) => string
   readonly #items = new WeakMap<Entry<never>, string>()
+  /** The last first page without filters, because scripts and dashboards poll the same list. */
+  #polled: { readonly key: string; readonly body: Buffer; readonly rev: Rev } | undefined
 
   /** `real` replaces spellings of namespaces in a field selector by their names. */
   constructor(
@@ -34,8 +36,13 @@ export class ListRenderer {
     return listing.collection.view.revOf(encodeURIComponent(listing.scope))
   }
 
-  list(listing: Listing<unknown>, query: ListQuery): { readonly body: string; readonly rev: Rev } {
-    return { body: this.#page(listing, query), rev: this.rev(listing) }
+  list(listing: Listing<unknown>, query: ListQuery): { readonly body: string | Buffer; readonly rev: Rev } {
+    const rev = this.rev(listing)
+    const key = `${query.limit} ${listing.scope}`
+    if (this.#polled?.key === key && this.#polled.rev === rev && isPlain(listing, query)) return this.#polled
+    const page = { key, body: Buffer.from(this.#page(listing, query)), rev }
+    if (isPlain(listing, query) && page.body.length <= maxPolledBytes) this.#polled = page
+    return page
   }
 
   /** One item as JSON text, cached as long as the entry is current. */
@@ -105,6 +112,13 @@ export class ListRenderer {
     const page = after === undefined ? { limit } : { after, limit }
     return listing.collection.view.range(encodeURIComponent(listing.scope), page)
   }
+}
+
+const maxPolledBytes = 4 * 1_048_576
+
+const isPlain = ({ visible, isDerived, between }: Listing<unknown>, query: ListQuery): boolean => {
+  const { continue: token, labelSelector, fieldSelector } = query
+  return !visible && !isDerived && !between && [token, labelSelector, fieldSelector].every((each) => each === undefined)
 }
 
 const isBetween = ({ between }: Listing<unknown>, key: string): boolean =>
