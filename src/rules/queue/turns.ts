@@ -2,7 +2,7 @@
 // reserved.
 import { type Candidate, couldHold, type Demand } from '../placement.ts'
 import { isBefore, Queue, type Shares, starving, type Waiting } from './queue.ts'
-import type { Amounts } from './quota.ts'
+import { type Amounts, nothing } from './quota.ts'
 
 export interface Turn extends Waiting {
   readonly namespace: string
@@ -67,7 +67,9 @@ export class Turns<T extends Turn> {
   ) {
     this.#state = state
     this.#spaces = [...Map.groupBy(waiting, ({ namespace }) => namespace)].map(([namespace, own]) => {
-      const shares = sharesOf(namespace)
+      // The VMs of one owner are tried in the order of their creation, whatever the owner uses already.
+      const owners = new Set([...own, ...(state.short.get(namespace)?.values() ?? [])].map(({ owner }) => owner))
+      const shares = owners.size > 1 ? sharesOf(namespace) : { usage: new Map(), weights: {}, total: nothing }
       const first = starving(state.passedOver.get(namespace)?.values() ?? [], nowMs)
       const others = first ? own.filter(({ key }) => key !== first.key) : own
       const keys = new Set(own.map(({ key }) => key))
