@@ -24,7 +24,7 @@ import { forwardTo } from '../src/oci/forward.ts'
 import { openRegistry } from '../src/oci/registry/registry.ts'
 import { exec } from '../src/platform/exec.ts'
 import { type RegistryProcess, startRegistry } from '../test/support/processes/registry.ts'
-import { openLayout } from '../test/support/rigs/oci-layout.ts'
+import { openLayout } from '../test/support/tools/oci-layout.ts'
 import { msOf, sized } from './measure.ts'
 import { type BenchRow, compared, limited } from './row.ts'
 
