@@ -26,7 +26,7 @@ export function poolItems(pool: Pool, { person, onDeleted }: ActionContext): rea
       size: 'large',
       initial: before,
       input: (values) => ({ ...input, body: poolSettings(values, before) }),
-      needs: { config: 'Configuration', minIdle: 'Minimum', maxIdle: 'Maximum', maxAge: 'Maximum age' },
+      needs: { config: 'Configuration', minIdle: 'Minimum idle', maxIdle: 'Maximum idle', maxAge: 'Maximum age' },
       faultOf,
       fields: ({ field }) => (
         <>
