@@ -69,7 +69,7 @@ export function createAuthorization(
         if (endsMs > performance.now()) return header
         if (tokens.get(key) === waiting) break
       }
-      const place = realmOf(realm, options)
+      const place = realmOf(realm, options, basic !== undefined)
       const fetched = fetchToken(place, service, scopes)
       tokens.set(key, fetched)
       fetched.then(
@@ -94,15 +94,24 @@ export function createAuthorization(
   }
 }
 
-/** Throws if the password would be sent over plain HTTP, unless the registry itself uses plain HTTP. */
-function realmOf(realm: string, { origin, allowInsecure }: SendOptions): URL {
+const realmHint = 'Serve the token service by https, or at the host of the registry'
+
+/**
+ * Credentials go to a token service at https. Only a registry at plain HTTP may name one at plain HTTP, and credentials go
+ * there only on the same host, because anyone on the way could name another one.
+ */
+function realmOf(realm: string, { origin, allowInsecure }: SendOptions, hasCredentials: boolean): URL {
   if (!URL.canParse(realm)) throw new RegistryError('invalid', `${redactUrl(origin)} has no valid token service`)
   const url = new URL(realm)
   url.username = ''
   url.password = ''
-  const isClear = url.protocol !== 'https:'
-  if (isClear && !(allowInsecure && origin.startsWith('http:') && url.protocol === 'http:'))
-    throw new RegistryError('insecure', `the token service ${redactUrl(url)} of ${redactUrl(origin)} is not https`)
+  if (url.protocol === 'https:') return url
+  const registry = new URL(origin)
+  const service = `the token service ${redactUrl(url)} of ${redactUrl(origin)}`
+  if (!allowInsecure || registry.protocol !== 'http:' || url.protocol !== 'http:')
+    throw new RegistryError('insecure', `${service} is not https`, { hint: realmHint })
+  if (hasCredentials && url.hostname !== registry.hostname)
+    throw new RegistryError('insecure', `${service} is at another host and not https`, { hint: realmHint })
   return url
 }
 

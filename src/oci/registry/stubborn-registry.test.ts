@@ -10,6 +10,7 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import { makeSmallImage, type SmallImage } from '../../../test/support/rigs/small-image.ts'
 import { type BadRegistry, reply, startBadRegistry } from '../../../test/support/stand-ins/bad-registry.ts'
 import { makePair } from '../../../test/support/tools/certificates.ts'
+import type { RegistryError } from '../artifact/errors.ts'
 import { imageSource } from '../artifact/image-target.ts'
 import { copy } from '../copy.ts'
 import type { RegistryOptions } from './exchange.ts'
@@ -35,6 +36,8 @@ afterEach(async () => {
   for (const each of opened.splice(0)) await each.close()
   await bad.close()
 })
+
+const lookup: net.LookupFunction = (_name, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }])
 
 const repository = (options: Partial<RegistryOptions> = {}, more: RepositoryOptions = {}) => {
   const policy = { allowLoopback: true, allowPrivate: false }
@@ -163,12 +166,55 @@ describe('a registry', () => {
     })
     await new Promise<void>((resolve) => secure.listen(0, '127.0.0.1', resolve))
     opened.push({ close: () => secure.close() })
-    const lookup: net.LookupFunction = (_name, _options, callback) =>
-      callback(null, [{ address: '127.0.0.1', family: 4 }])
     const { port } = secure.address() as net.AddressInfo
     const target = repository({ server: `https://registry.test:${port}`, ca: cert, lookup })
     for (const reference of ['away', 'token']) await assert.rejects(target.resolve(reference), { fault: 'insecure' })
     assert.deepEqual([bad.seen, bad.tokenRequests], [[], []])
+  })
+
+  it('a registry at plain http: its password goes to a token service at the same host, to no other one', async () => {
+    const service = await startBadRegistry()
+    opened.push(service)
+    const asked = async (host: string, options: Partial<RegistryOptions> = {}) => {
+      const token = service.tokenRequests.length
+      bad.tokens = new Set()
+      service.tokens = bad.tokens
+      const challenge = { 'www-authenticate': `Bearer realm="http://${host}:${service.port}/token",service="x"` }
+      bad.bend = ({ headers }, response) =>
+        headers.authorization?.startsWith('Bearer') !== true && reply(response, 401, challenge)
+      await assert.rejects(repository({ lookup, ...options }).resolve('v1'), ({ fault, message }: RegistryError) => {
+        if (fault === 'insecure')
+          assert.match(
+            message,
+            /^the token service http:\/\/\S+:\d+\/token of \S+ is at another host and not https\. Serve/,
+          )
+        else assert.equal(fault, 'notFound')
+        return true
+      })
+      return service.tokenRequests.slice(token).map(({ headers }) => headers.authorization)
+    }
+    assert.deepEqual(await asked('127.0.0.1'), [`Basic ${Buffer.from('ci:secret').toString('base64')}`])
+    assert.deepEqual(await asked('elsewhere.test'), [])
+    assert.deepEqual(await asked('localhost'), [])
+    assert.deepEqual(await asked('elsewhere.test', { credentials: undefined }), [undefined])
+  })
+
+  it('a registry at https: its password goes to a token service of another name at https, as that of Docker', async () => {
+    const { cert, key } = await makePair({ name: 'registry.test' })
+    const given: (string | undefined)[] = []
+    const secure = https.createServer({ cert, key }, ({ url = '', headers }, response) => {
+      if (url.startsWith('/token')) given.push(headers.authorization)
+      const realm = `Bearer realm="https://localhost:${port}/token",service="x"`
+      if (url.startsWith('/token')) response.end('{"token":"t"}')
+      else if (headers.authorization === 'Bearer t') response.writeHead(404).end()
+      else response.writeHead(401, { 'www-authenticate': realm }).end()
+    })
+    await new Promise<void>((resolve) => secure.listen(0, '127.0.0.1', resolve))
+    opened.push({ close: () => secure.close() })
+    const { port } = secure.address() as net.AddressInfo
+    const target = repository({ server: `https://registry.test:${port}`, ca: cert, lookup })
+    await assert.rejects(target.resolve('v1'), { fault: 'notFound' })
+    assert.deepEqual(given, [`Basic ${Buffer.from('ci:secret').toString('base64')}`])
   })
 
   it('a registry of Docker is where its API is', async () => {
