@@ -21,10 +21,11 @@ const TokenRequest = t.Object(
     duration: t.Optional(
       t.String({ minLength: 1, maxLength: 64, description: 'For example `8760h0m0s` or `30d`. Default: one year' }),
     ),
-    noExpiration: t.Optional(t.Boolean({ description: 'Valid until the account is deleted' })),
+    noExpiration: t.Optional(t.Boolean({ description: 'Valid until the account is deleted. Refused with `duration`' })),
   },
   { title: 'TokenRequest' },
 )
+export type TokenRequest = t.Static<typeof TokenRequest>
 export const IssuedToken = t.Object(
   {
     token: t.String(),

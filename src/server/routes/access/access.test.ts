@@ -148,6 +148,14 @@ describe('service accounts', () => {
     assert.equal(endless.body.expiresAt, null)
     for (const duration of ['', 'soon', '-1h', '1s', '10', '99999999h'])
       assert.equal((await token('jenkins', { duration })).status, 422, duration)
+    assert.equal(
+      (await token('jenkins', { duration: '30d', noExpiration: false })).body.expiresAt,
+      '2026-12-15T09:00:00Z',
+    )
+    const both = await token('jenkins', { duration: '1h', noExpiration: true })
+    assert.equal(both.status, 422)
+    const fields = both.body.details.causes.map(({ field }: { field: string }) => field)
+    assert.deepEqual(fields, ['duration', 'noExpiration'])
     assert.equal((await token('nobody')).status, 404)
     service.clock.nowMs += 40 * 365 * 86_400_000
     assert.equal((await service.call('GET', '/api/v1/namespaces', { token: endless.body.token })).status, 200)

@@ -58,14 +58,23 @@ export function serviceAccounts(services: ServiceAccountServices): HandlersOf<ty
 
     async createServiceAccountToken({ params: { namespace, serviceaccount: name }, body }) {
       const { uid } = existing(namespace, name).value
-      const seconds = body.noExpiration ? null : checkedSeconds(body.duration)
+      const seconds = lifetimeOf(body)
       const { token, expiresAt } = await tokens.issue({ kind: 'serviceaccount', name, namespace, uid }, seconds)
       return { token, expiresAt: expiresAt ? timestamp(expiresAt) : null }
     },
   }
 }
 
-function checkedSeconds(duration: string | undefined): number {
+/** Null: the token does not expire. */
+function lifetimeOf({ duration, noExpiration = false }: api.TokenRequest): number | null {
+  if (noExpiration && duration !== undefined) {
+    const causes = [
+      invalidField('duration', 'A token with noExpiration has no duration'),
+      invalidField('noExpiration', 'A token with a duration expires'),
+    ]
+    throw invalid(kind, causes, 'Use either duration or noExpiration')
+  }
+  if (noExpiration) return null
   if (duration === undefined) return serviceAccountTokenSeconds
   const seconds = parseDuration(duration)
   if (seconds !== undefined && seconds >= 60 && seconds <= maxSeconds) return seconds
