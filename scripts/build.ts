@@ -4,7 +4,7 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import { type BuildOptions, build, type Plugin, stop, transform } from 'esbuild'
-import { swaggerFiles } from '../src/server/http/swagger.ts'
+import { swaggerFiles } from '../src/server/browser/swagger.ts'
 import { buildClient } from './build-client.ts'
 import { buildConsole, consolePackages } from './build-console.ts'
 import { packageOf, writeInventory } from './build-inventory.ts'

@@ -1,16 +1,17 @@
 // The HTTP service: one Fastify route for each operation of the table, and the hooks that all routes share.
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../api/errors.ts'
 import { allOperations } from '../api/index.ts'
 import { isLegacyPath } from '../legacy/paths.ts'
 import { type BaseAppServices, createBaseApp } from './base-app.ts'
 import { type ConsoleServices, serveConsole } from './browser/console.ts'
 import { serveIssuer } from './browser/issuer.ts'
+import { serveSwagger } from './browser/swagger.ts'
 import type { Settings } from './config/settings.ts'
+import type { App } from './gate/charges.ts'
 import { Idempotency, type IdempotencyServices } from './gate/idempotency.ts'
 import { spellAnswers } from './gate/spelling.ts'
 import { refusalHeaders, refusalOf, soundFields } from './http/refusals.ts'
-import { serveSwagger } from './http/swagger.ts'
 import { serveLegacyPage } from './legacy/page.ts'
 import { type LegacyServices, refuseStray, serveLegacy } from './legacy/routes.ts'
 import { type RouteServices, registerOperation } from './register.ts'
@@ -34,7 +35,7 @@ type AppServices = HandlerServices &
     readonly plainHttp: boolean
   }
 
-export function createApp(services: AppServices, operations = createOperations(services)): FastifyInstance {
+export function createApp(services: AppServices, operations = createOperations(services)): App {
   const refuse = (refusal: ApiError, request: FastifyRequest, reply: FastifyReply): FastifyReply =>
     isLegacyPath(request.raw.url ?? '')
       ? refuseStray(services, refusal, request, reply)

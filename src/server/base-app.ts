@@ -8,6 +8,8 @@ import type { Principal } from '../auth/principal.ts'
 import type { Horizon } from '../store/horizon.ts'
 import { refuseWhenStale, type StalenessGuard } from './cluster/staleness-guard.ts'
 import type { Settings } from './config/settings.ts'
+import { type App, chargeRoutes } from './gate/charges.ts'
+import type { RateLimits } from './gate/limits.ts'
 import { readOwnWrites } from './gate/read-own-writes.ts'
 import { closeConnections } from './http/drain.ts'
 import { type ListenerOptions, listenerFactory } from './http/listener.ts'
@@ -27,6 +29,7 @@ declare module 'fastify' {
 
 export interface BaseAppServices extends ObserveServices, Pick<ListenerOptions, 'certificates'> {
   readonly settings: Pick<Settings, 'limits' | 'trustedProxies'>
+  readonly limits: RateLimits
   readonly stopping: AbortSignal
   readonly staleness?: StalenessGuard | undefined
   readonly horizon?: Horizon | undefined
@@ -47,7 +50,7 @@ interface BaseAppOptions extends Pick<ListenerOptions, 'plainHttp' | 'minVersion
 /** Two connections for each of ten thousand nodes, and room for other clients. The unit file allows 65,536 files. */
 const maxConnections = 50_000
 
-export function createBaseApp(services: BaseAppServices, options: BaseAppOptions): FastifyInstance {
+export function createBaseApp(services: BaseAppServices, options: BaseAppOptions): App {
   const { limits, trustedProxies } = services.settings
   const { pathPrefix = '', sendRefusal, inspectBody } = options
   const app = fastify({
@@ -85,6 +88,8 @@ export function createBaseApp(services: BaseAppServices, options: BaseAppOptions
   limitBodies(app, { requestSeconds: limits.requestSeconds, silenceSeconds: limits.uploadSilenceSeconds })
   observeRequests(app, services)
   closeConnections(app, services.stopping)
+  chargeRoutes(app, services.limits)
+  refuseTwoHosts(app)
   app.setErrorHandler((error, request, reply) => {
     const refusal = options.toRefusal?.(error, request) ?? refusalOf(error)
     logFailure(services.log, refusal, { requestId: request.id, route: request.routeOptions.url ?? '' })
@@ -92,7 +97,17 @@ export function createBaseApp(services: BaseAppServices, options: BaseAppOptions
   })
   if (services.staleness) refuseWhenStale(app, services.staleness)
   if (services.horizon) readOwnWrites(app, services.horizon)
-  return app
+  return app as unknown as App
+}
+
+/** A proxy may have decided by the other Host than we do (RFC 9112, section 3.2). */
+function refuseTwoHosts(app: FastifyInstance): void {
+  app.addHook('onRequest', ({ raw: { rawHeaders } }, _reply, done) => {
+    let hosts = 0
+    for (let at = 0; at < rawHeaders.length; at += 2)
+      if (rawHeaders[at]?.length === 4 && rawHeaders[at]?.toLowerCase() === 'host') hosts += 1
+    done(hosts > 1 ? new ApiError('BadRequest', 'The request has more than one Host', { hint: 'Send one' }) : undefined)
+  })
 }
 
 /** Some proxies remove the prefix, others do not. */

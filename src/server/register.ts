@@ -1,10 +1,11 @@
 // Registers an operation of the table as a route.
 import { hash } from 'node:crypto'
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ListQuery, Operation } from '../api/operation.ts'
 import { callerKey, type Principal } from '../auth/principal.ts'
 import { type ForwardServices, forwardRequest, mayBeForwarded, serverOfUpload } from './cluster/forward-request.ts'
-import { guard, stillThere } from './gate/authenticate.ts'
+import { chargeOf, guard, stillThere } from './gate/authenticate.ts'
+import type { App, ChargedRoute } from './gate/charges.ts'
 import { type Answered, type Idempotency, requestKeyOf } from './gate/idempotency.ts'
 import type { SpellingServices } from './gate/spelling.ts'
 import { refusalOf } from './http/refusals.ts'
@@ -30,16 +31,16 @@ export interface RouteServices extends DownloadServices, ForwardServices, Spelli
 
 const json = 'application/json; charset=utf-8'
 
-export function registerOperation(app: FastifyInstance, operation: Operation, services: RouteServices): void {
+export function registerOperation(app: App, operation: Operation, services: RouteServices): void {
   const isForm = operation.consumes !== undefined && !operation.isUpload
   const answer = answerOf(operation, services)
   const isPlaced = services.peers !== undefined && mayBeForwarded(operation)
-  const route: RouteOptions = {
+  const route: ChargedRoute = {
     // Downloads answer HEAD themselves. Fastify would read the whole file to discard it.
     method: operation.isDownload ? ['GET', 'HEAD'] : operation.method,
     url: operation.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     exposeHeadRoute: operation.method === 'GET' && !operation.isDownload,
-    config: { operation: operation.id },
+    config: { charge: chargeOf(operation), operation: operation.id },
     onRequest: guard(operation, services),
     ...(isForm && { preValidation: readForm(operation, services.settings.limits.bodyBytes) }),
     handler: (request, reply) => {

@@ -1,6 +1,6 @@
 // OIDC login of the web console: /console/login redirects to the identity provider, which redirects to
 // /console/callback. The state of a login is in an HttpOnly cookie.
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import type { BrowserSessions } from '../../auth/login/browser-sessions.ts'
 import {
@@ -22,6 +22,7 @@ import {
   sessionIdOf,
   withPort,
 } from '../gate/browser-requests.ts'
+import type { App } from '../gate/charges.ts'
 import type { RateLimits } from '../gate/limits.ts'
 
 const loginCookie = 'svc3_console_login'
@@ -53,7 +54,7 @@ export interface ConsoleLogin {
   takeProblem(request: FastifyRequest, reply: FastifyReply): string | undefined
 }
 
-export function serveConsoleLogin(app: FastifyInstance, services: LoginServices): ConsoleLogin {
+export function serveConsoleLogin(app: App, services: LoginServices): ConsoleLogin {
   const { pathPrefix } = services.settings.console
   const root = `${pathPrefix}/console/`
   const flow = createCodeFlow(providerConnection(app, services), services.identity)
@@ -64,10 +65,10 @@ export function serveConsoleLogin(app: FastifyInstance, services: LoginServices)
   }
   const fail = (request: FastifyRequest, reply: FastifyReply, problem: Problem): FastifyReply =>
     setCookie(request, reply, problemCookie, problem, problemSeconds).redirect(root)
-  const onRequest = (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void =>
-    done(services.limits.charge(request, undefined))
+  const serve = (url: string, handler: (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>) =>
+    app.route({ method: 'GET', url, config: { charge: 'address' }, handler })
 
-  app.get('/console/login', { onRequest }, async (request, reply) => {
+  serve('/console/login', async (request, reply) => {
     const query = request.query as { to?: unknown; here?: unknown }
     const to = pathInConsole(query.to)
     reply.header('cache-control', 'no-store')
@@ -84,7 +85,7 @@ export function serveConsoleLogin(app: FastifyInstance, services: LoginServices)
     }
   })
 
-  app.get('/console/callback', { onRequest }, async (request, reply) => {
+  serve('/console/callback', async (request, reply) => {
     const { state, code, error } = request.query as Readonly<Record<string, unknown>>
     const begun = begunIn(cookieOf(request, withPort(loginCookie, request)))
     reply.header('cache-control', 'no-store').header('referrer-policy', 'no-referrer')
@@ -115,7 +116,7 @@ export function serveConsoleLogin(app: FastifyInstance, services: LoginServices)
 }
 
 /** Requests to the built-in provider stay in this process, which may not be able to reach its own public address. */
-function providerConnection(app: FastifyInstance, { localIssuer, identity }: LoginServices): ProviderConnection {
+function providerConnection(app: App, { localIssuer, identity }: LoginServices): ProviderConnection {
   if (!localIssuer) return connectProvider(identity.issuer, identity.clientId)
   return {
     clientId: localConsoleClientId,

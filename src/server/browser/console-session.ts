@@ -1,6 +1,6 @@
 // /console/session: who the browser is logged in as, login with a token or a ticket, and logout. /console/ticket: a
 // ticket for the holder of a token, which `svc3 console` puts into a link.
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { badRequest } from '../../api/errors.ts'
 import type { BrowserSession, Person } from '../../auth/login/browser-sessions.ts'
 import { displayName } from '../../auth/principal.ts'
@@ -8,6 +8,7 @@ import { timestamp } from '../../platform/clock.ts'
 import type { Horizon } from '../../store/horizon.ts'
 import { bearer, unauthorized } from '../gate/authenticate.ts'
 import { foreignRequest, sessionCookieText, sessionIdOf } from '../gate/browser-requests.ts'
+import type { App } from '../gate/charges.ts'
 import { caughtUpHere } from '../gate/read-own-writes.ts'
 import type { ConsoleLogin, LoginServices } from './console-login.ts'
 
@@ -28,7 +29,7 @@ interface SessionView {
   readonly problem?: string
 }
 
-export function serveConsoleSession(app: FastifyInstance, services: SessionServices, login: ConsoleLogin): void {
+export function serveConsoleSession(app: App, services: SessionServices, login: ConsoleLogin): void {
   const { browserSessions, log } = services
   const url = '/console/session'
   const viewOf = (session: BrowserSession | undefined, problem?: string): SessionView => ({
@@ -48,8 +49,10 @@ export function serveConsoleSession(app: FastifyInstance, services: SessionServi
     // Another server may have created the session a moment ago.
     caughtUpHere(services.horizon).then(() => done(), done)
   }
+  const serve = (method: string, handler: RouteOptions['handler']): unknown =>
+    app.route({ method, url, config: { charge: 'caller' }, onRequest, handler })
 
-  app.get(url, { onRequest }, async (request, reply) => {
+  serve('GET', async (request, reply) => {
     const id = sessionIdOf(request, services)
     const problem = login.takeProblem(request, reply)
     if (id === undefined) return viewOf(undefined, problem)
@@ -60,7 +63,7 @@ export function serveConsoleSession(app: FastifyInstance, services: SessionServi
     return viewOf(session, problem)
   })
 
-  app.post(url, { onRequest }, async (request, reply) => {
+  serve('POST', async (request, reply) => {
     const id = await opened(request.body)
     const before = sessionIdOf(request, services)
     if (before !== undefined) await browserSessions.close(before, false)
@@ -73,7 +76,7 @@ export function serveConsoleSession(app: FastifyInstance, services: SessionServi
       .send(viewOf(session))
   })
 
-  app.delete(url, { onRequest }, async (request, reply) => {
+  serve('DELETE', async (request, reply) => {
     const id = sessionIdOf(request, services)
     const { everywhere } = request.query as { everywhere?: unknown }
     const refreshTokens = id === undefined ? [] : await browserSessions.close(id, everywhere === 'true')
@@ -85,13 +88,16 @@ export function serveConsoleSession(app: FastifyInstance, services: SessionServi
     return reply.code(204).header('set-cookie', sessionCookieText(request, services)).send()
   })
 
-  app.post('/console/ticket', async (request, reply) => {
-    reply.header('cache-control', 'no-store').header('x-request-id', request.id)
-    const rateLimited = services.limits.charge(request, undefined)
-    if (rateLimited) throw rateLimited
-    const token = bearer(request)
-    if (token === undefined) throw unauthorized()
-    return reply.code(201).send(await browserSessions.issueTicketFor(token))
+  app.route({
+    method: 'POST',
+    url: '/console/ticket',
+    config: { charge: 'address' },
+    handler: async (request, reply) => {
+      reply.header('cache-control', 'no-store').header('x-request-id', request.id)
+      const token = bearer(request)
+      if (token === undefined) throw unauthorized()
+      return reply.code(201).send(await browserSessions.issueTicketFor(token))
+    },
   })
 
   async function opened(body: unknown): Promise<string> {

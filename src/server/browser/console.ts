@@ -1,11 +1,12 @@
 // /console: serves the web console from dist/console. Hashed files are cached forever, the page is not. Every unknown
 // path below /console/ gets the page, which does its own routing.
-import fs from 'node:fs/promises'
 import path from 'node:path'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
+import type { App } from '../gate/charges.ts'
 import { serveConsoleLogin } from './console-login.ts'
 import { type SessionServices, serveConsoleSession } from './console-session.ts'
+import { heldFiles, sendFile } from './static-files.ts'
 
 export interface ConsoleServices extends SessionServices {
   /** The built console, which may be missing. */
@@ -51,57 +52,59 @@ const types: Readonly<Record<string, string>> = {
 const fileForm = /^(?:assets\/)?[A-Za-z0-9_-][\w.-]*$/
 const relativeBase = '<base href="./">'
 
-export function serveConsole(app: FastifyInstance, services: ConsoleServices): void {
+export function serveConsole(app: App, services: ConsoleServices): void {
   const { enabled, pathPrefix } = services.settings.console
   if (!enabled) return
   const root = `${pathPrefix}/console/`
   const login = serveConsoleLogin(app, services)
   serveConsoleSession(app, services, login)
 
-  app.get('/console', (_request, reply) => reply.redirect(root, 308))
-  app.get('/console/*', async (request, reply) => {
+  const files = heldFiles(services.consoleFolder)
+  const serve = (url: string, handler: RouteOptions['handler']): unknown =>
+    app.route({ method: 'GET', url, config: { charge: 'file' }, handler })
+
+  serve('/console', (_request, reply) => reply.redirect(root, 308))
+  serve('/console/*', async (request, reply) => {
     const name = (request.params as { '*': string })['*']
     reply.headers(consoleHeaders)
-    const sent = fileForm.test(name) && (await sendFile(name, request, reply))
+    const held = await files()
+    const sent = fileForm.test(name) && sendNamed(held, name, request, reply)
     if (sent) return sent
     // Names of records may contain dots too, so only requests for HTML get the page.
     const isPage = !name.startsWith('assets/') && (path.extname(name) === '' || wantsPage(request))
-    return isPage ? sendPage(reply) : sendMissing(name, reply)
+    return isPage ? sendPage(held, reply) : sendMissing(name, reply)
   })
   // Browsers at the service's root get the console.
-  app.get('/', (request, reply) => {
+  serve('/', (request, reply) => {
     if (wantsPage(request)) return reply.redirect(root)
     throw new ApiError('NotFound', 'Path not found', { hint: 'See /api/v1/swagger' })
   })
 
-  async function sendPage(reply: FastifyReply): Promise<FastifyReply> {
+  function sendPage(held: Held, reply: FastifyReply): FastifyReply {
     reply.header('cache-control', 'no-store').type(types['.html'] as string)
-    const page = await fs.readFile(path.join(services.consoleFolder, 'index.html'), 'utf8').catch(ifThere)
+    const page = held.get('index.html')?.toString()
     if (page === undefined) return reply.code(503).send(notBuilt)
     return reply.send(page.replace(relativeBase, `<base href="${root}">`))
   }
+}
 
-  async function sendFile(name: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | false> {
-    const type = types[path.extname(name)]
-    const file = path.join(services.consoleFolder, name)
-    if (type === undefined || name === 'index.html') return false
-    const packed = acceptsBrotli(request) ? await fs.readFile(`${file}.br`).catch(ifThere) : undefined
-    const bytes = packed ?? (await fs.readFile(file).catch(ifThere))
-    if (!bytes) return false
-    const isHashed = name.startsWith('assets/')
-    reply
-      .header('cache-control', isHashed ? 'public, max-age=31536000, immutable' : 'no-cache')
-      .header('vary', 'accept-encoding')
-    if (packed) reply.header('content-encoding', 'br')
-    return reply.type(type).send(bytes)
-  }
+type Held = ReadonlyMap<string, Buffer>
+
+function sendNamed(held: Held, name: string, request: FastifyRequest, reply: FastifyReply): FastifyReply | false {
+  const type = types[path.extname(name)]
+  if (type === undefined || name === 'index.html') return false
+  const packed = acceptsBrotli(request) ? held.get(`${name}.br`) : undefined
+  const bytes = packed ?? held.get(name)
+  if (!bytes) return false
+  const isHashed = name.startsWith('assets/')
+  reply
+    .header('cache-control', isHashed ? 'public, max-age=31536000, immutable' : 'no-cache')
+    .header('vary', 'accept-encoding')
+  if (packed) reply.header('content-encoding', 'br')
+  return sendFile(reply.type(type), bytes)
 }
 
 const wantsPage = ({ headers }: FastifyRequest): boolean => /\btext\/html\b/.test(headers.accept ?? '')
-
-const ifThere = (error: NodeJS.ErrnoException): undefined => {
-  if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR' && error.code !== 'EISDIR') throw error
-}
 
 function acceptsBrotli({ headers }: FastifyRequest): boolean {
   const codings = String(headers['accept-encoding'] ?? '').split(',')

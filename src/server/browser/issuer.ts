@@ -1,23 +1,21 @@
 // Mounts the built-in identity provider under /oidc. Requests are forwarded unparsed, measured and logged, and limited
 // by address, because each login that begins writes a record.
-import type { FastifyInstance } from 'fastify'
 import { type LocalIssuer, mount } from '../../auth/provider/issuer.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Horizon } from '../../store/horizon.ts'
-import type { RateLimits } from '../gate/limits.ts'
+import type { App } from '../gate/charges.ts'
 import { caughtUpHere } from '../gate/read-own-writes.ts'
 import type { Metrics } from '../http/metrics.ts'
 
 interface IssuerServices {
   readonly localIssuer?: LocalIssuer | undefined
   readonly horizon?: Horizon | undefined
-  readonly limits: RateLimits
   readonly metrics: Metrics
   readonly log: Log
 }
 
-export function serveIssuer(app: FastifyInstance, services: IssuerServices): void {
-  const { localIssuer, horizon, limits, metrics, log } = services
+export function serveIssuer(app: App, services: IssuerServices): void {
+  const { localIssuer, horizon, metrics, log } = services
   if (!localIssuer) return
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers()
@@ -25,9 +23,9 @@ export function serveIssuer(app: FastifyInstance, services: IssuerServices): voi
     scope.route({
       method: ['GET', 'HEAD', 'POST', 'OPTIONS'],
       url: `${mount}/*`,
-      onRequest: (request, _reply, done) => {
-        const rateLimited = limits.charge(request, undefined)
-        if (rateLimited || !horizon) return done(rateLimited)
+      config: { charge: 'address' },
+      onRequest: (_request, _reply, done) => {
+        if (!horizon) return done()
         // Another server may have handled the previous step.
         caughtUpHere(horizon).then(() => done(), done)
       },

@@ -24,7 +24,10 @@ export const settingsSchema = t.Object(
         60_000,
         'Requests per caller with a valid token; all tokens of a caller count together',
       ),
-      anonymousPerMinute: positive(600, 'Requests per address without a token that this server has verified'),
+      anonymousPerMinute: positive(
+        600,
+        'Requests per address without a token that this server has verified; files of the console and Swagger count a tenth',
+      ),
       headersSeconds: positive(10, 'Time for the headers to arrive'),
       requestSeconds: positive(60, 'Time for a whole request to arrive'),
       uploadSilenceSeconds: positive(60, 'Longest pause between two bytes of an image or ISO upload'),

@@ -12,6 +12,7 @@ import { mayCall } from '../../rules/permissions.ts'
 import type { Horizon } from '../../store/horizon.ts'
 import type { Settings } from '../config/settings.ts'
 import { type ConsolePlace, sessionIdOf, sessionOf } from './browser-requests.ts'
+import type { Charge } from './charges.ts'
 import type { RateLimits } from './limits.ts'
 import { caughtUpHere } from './read-own-writes.ts'
 
@@ -118,14 +119,16 @@ export async function lostBy(
 
 /** Probes are never limited: an orchestrator would take the service for dead. */
 const unlimited = new Set(['getHealth', 'getReadiness'])
+export const chargeOf = ({ id }: Operation): Charge => (unlimited.has(id) ? 'probe' : 'caller')
 
 export function guard(operation: Operation, services: GateServices): onRequestHookHandler {
   const { tokens, settings, limits, horizon } = services
+  const charge = chargeOf(operation)
   const judge = (request: FastifyRequest, principal: Principal | undefined): ApiError | undefined => {
     const named = (request.params as { namespace?: string }).namespace
     request.namespace = named === undefined ? '' : realNamespace(named, settings.compat.namespaceAliases)
     request.principal = principal
-    const rateLimited = unlimited.has(operation.id) ? undefined : limits.charge(request, principal, operation.id)
+    const rateLimited = charge === 'probe' ? undefined : limits.charge(request, principal, operation.id)
     return rateLimited ?? denied(operation, principal, request.namespace, services)
   }
 

@@ -16,6 +16,7 @@ const burstSeconds = 10
 const maxBuckets = 20_000
 /** The operations by which nodes get tokens. After a power cut, all nodes may call them at once from one address. */
 const arrivals = new Set(['joinCluster', 'issueAgentToken', 'replaceNodeKey'])
+const filesPerRequest = 10
 
 /** Each server counts in memory by its own monotonic clock, because this runs for every request. */
 export class RateLimits {
@@ -31,11 +32,12 @@ export class RateLimits {
     this.#nowMs = nowMs
   }
 
-  /** Returns a refusal if the budget is used up. */
-  charge(request: Pick<FastifyRequest, 'ip'>, principal: Principal | undefined, operation = ''): ApiError | undefined {
+  /** Returns a refusal if the budget is used up. `kind`: the operation, or the charge of its route. */
+  charge(request: Pick<FastifyRequest, 'ip'>, principal: Principal | undefined, kind = ''): ApiError | undefined {
     const { requestsPerMinute, anonymousPerMinute } = this.#limits
     if (principal) return this.#take(callerKey(principal), requestsPerMinute)
-    if (arrivals.has(operation)) return this.#take(`arrivals ${networkOf(request.ip)}`, requestsPerMinute)
+    if (arrivals.has(kind)) return this.#take(`arrivals ${networkOf(request.ip)}`, requestsPerMinute)
+    if (kind === 'file') return this.#take(`files ${networkOf(request.ip)}`, anonymousPerMinute * filesPerRequest)
     return this.#take(`address ${networkOf(request.ip)}`, anonymousPerMinute)
   }
 

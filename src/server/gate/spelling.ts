@@ -1,11 +1,12 @@
 // A namespace has one name and may have two spellings: `orka-ios` is `svc-ios`. Records, tokens and rules use only the
 // name. Here, at the edge, every answer gets the spelling of its request, or else the one with which the namespace was
 // created.
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { allOperations } from '../../api/index.ts'
 import { realNamespace } from '../../rules/names.ts'
 import type { Collections, NamespaceRecord } from '../../store/records/collections.ts'
 import type { Settings } from '../config/settings.ts'
+import type { App } from './charges.ts'
 
 export interface SpellingServices {
   readonly collections: Pick<Collections, 'namespaces'>
@@ -30,7 +31,7 @@ const spelled = new Set(
   allOperations.filter(({ allow }) => ['user', 'dev', 'admin'].includes(allow)).map(({ id }): string => id),
 )
 
-export function spellAnswers(app: FastifyInstance, services: SpellingServices): void {
+export function spellAnswers(app: App, services: SpellingServices): void {
   app.addHook('onSend', (request, reply, payload, done) => {
     const isText = typeof payload === 'string' || Buffer.isBuffer(payload)
     const isJson = isText && /^application\/json\b/.test(String(reply.getHeader('content-type')))

@@ -25,7 +25,7 @@ export function refuseWhenStopping(stopping: AbortSignal): void {
 }
 
 /** Aborts pending requests after this long, and closes their connections a moment later. */
-export function cutOff(app: FastifyInstance, abort: () => void, afterMs: number): Disposable {
+export function cutOff(app: Pick<FastifyInstance, 'server'>, abort: () => void, afterMs: number): Disposable {
   const timers = [setTimeout(abort, afterMs), setTimeout(() => app.server.closeAllConnections(), afterMs + lastWordMs)]
   return { [Symbol.dispose]: () => timers.forEach(clearTimeout) }
 }

@@ -1,10 +1,11 @@
 // The port for Kubernetes clients: HTTPS with TLS 1.3, the tokens, limits and permissions of the REST API, and routes for
 // discovery, reviews and kinds.
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { realNamespace } from '../../rules/names.ts'
 import { createBaseApp, type SendRefusal } from '../base-app.ts'
 import { authenticate, unauthorized } from '../gate/authenticate.ts'
+import type { App, Charge } from '../gate/charges.ts'
 import { spellingOf } from '../gate/spelling.ts'
 import { refusalHeaders } from '../http/refusals.ts'
 import { duplicateFields } from './changes/duplicate-fields.ts'
@@ -28,10 +29,7 @@ declare module 'fastify' {
 
 const json = 'application/json'
 
-/** Paths that need no token. */
-const publicPaths = new Set(['/version', '/version/', '/healthz', '/livez', '/readyz'])
-
-export function createKubernetesApp(services: KubernetesServices): FastifyInstance {
+export function createKubernetesApp(services: KubernetesServices): App {
   const { limits, tokens } = services
   const refuse: SendRefusal = (refusal, request, reply) => sendRefusal(services, refusal, request, reply)
   const app = createBaseApp(services, {
@@ -54,10 +52,13 @@ export function createKubernetesApp(services: KubernetesServices): FastifyInstan
   app.addHook('onRequest', (request, reply, done) => {
     request.about = {}
     reply.header('x-request-id', request.id)
+    // The other routes, those for probes and versions, need no token.
+    const { charge = 'caller' } = request.routeOptions.config
+    if (charge !== 'caller') return done()
     const judge = (principal: FastifyRequest['principal']): ApiError | undefined => {
       request.principal = principal
       const rateLimited = limits.charge(request, principal)
-      if (rateLimited || publicPaths.has(request.url.split('?', 1)[0] ?? '')) return rateLimited
+      if (rateLimited) return rateLimited
       const isPerson = principal?.kind === 'user' || principal?.kind === 'serviceaccount'
       return isPerson ? undefined : unauthorized()
     }
@@ -88,7 +89,7 @@ function sendRefusal(
 const spelled = (services: KubernetesServices, { params }: FastifyRequest) =>
   spellingOf(services, [(params as { namespace?: unknown } | undefined)?.namespace])
 
-function serveDiscovery(app: FastifyInstance, services: KubernetesServices): void {
+function serveDiscovery(app: App, services: KubernetesServices): void {
   const catalogue = { kinds, reviews }
   const documents = openApiDocuments(kinds, services.version)
   const index = JSON.stringify(openApiIndex(documents))
@@ -101,45 +102,56 @@ function serveDiscovery(app: FastifyInstance, services: KubernetesServices): voi
     if (body) return body
     throw noSuchPath()
   }
-  for (const url of ['/version', '/version/']) app.get(url, () => version)
+  const serve = (url: string, handler: RouteOptions['handler'], charge: Charge = 'caller'): unknown =>
+    app.route({ method: 'GET', url, config: { charge }, handler })
+  for (const url of ['/version', '/version/']) serve(url, async () => version, 'address')
   for (const url of ['/healthz', '/livez', '/readyz'])
-    app.get(url, (_request, reply) => {
-      if (services.stopping.aborted) return reply.code(503).type('text/plain').send('stopping')
-      return reply.type('text/plain').send('ok')
-    })
-  app.get('/api', (request, reply) => {
+    serve(
+      url,
+      (_request, reply) => {
+        if (services.stopping.aborted) return reply.code(503).type('text/plain').send('stopping')
+        return reply.type('text/plain').send('ok')
+      },
+      'probe',
+    )
+  serve('/api', (request, reply) => {
     const { type, body } = coreVersions(catalogue, request.headers.accept, address())
     return reply.type(type).send(JSON.stringify(body))
   })
-  app.get('/apis', (request, reply) => {
+  serve('/apis', (request, reply) => {
     const { type, body } = groupList(catalogue, request.headers.accept)
     return reply.type(type).send(JSON.stringify(body))
   })
-  app.get<{ Params: { version: string } }>('/api/:version', ({ params }) =>
-    orNotFound(resourceList(catalogue, '', params.version)),
-  )
-  app.get<{ Params: { group: string } }>('/apis/:group', ({ params }) => orNotFound(groupBody(catalogue, params.group)))
-  app.get<{ Params: { group: string; version: string } }>('/apis/:group/:version', ({ params }) =>
-    orNotFound(resourceList(catalogue, params.group, params.version)),
-  )
-  app.get('/openapi/v3', (_request, reply) => reply.type(json).send(index))
-  app.get<{ Params: { '*': string } }>('/openapi/v3/*', ({ params }, reply) => {
-    const text = documents.get(params['*'])
+  const paramsOf = ({ params }: FastifyRequest) => params as { group: string; version: string; '*': string }
+  serve('/api/:version', async (request) => orNotFound(resourceList(catalogue, '', paramsOf(request).version)))
+  serve('/apis/:group', async (request) => orNotFound(groupBody(catalogue, paramsOf(request).group)))
+  serve('/apis/:group/:version', async (request) => {
+    const { group, version } = paramsOf(request)
+    return orNotFound(resourceList(catalogue, group, version))
+  })
+  serve('/openapi/v3', (_request, reply) => reply.type(json).send(index))
+  serve('/openapi/v3/*', (request, reply) => {
+    const text = documents.get(paramsOf(request)['*'])
     if (text === undefined) throw noSuchPath()
     return reply.type(json).send(text)
   })
   // Old versions of kubectl require it, and accept an empty one when the server validates fields itself.
-  app.get('/openapi/v2', (_request, reply) =>
+  serve('/openapi/v2', (_request, reply) =>
     reply.type('application/com.github.proto-openapi.spec.v2.v1.0+protobuf').send(Buffer.alloc(0)),
   )
   for (const { group, version: of, plural, kind, review } of reviews)
-    app.post(`/apis/${group}/${of}/${plural}`, (request, reply) => {
-      const body = objectFields(request.body) as ObjectFields
-      if (!request.principal) throw unauthorized()
-      const spec = objectFields(body.spec)
-      const status = review({ ...services, kinds }, request.principal, spec)
-      const answer = { kind, apiVersion: `${group}/${of}`, metadata: { creationTimestamp: null }, spec, status }
-      return reply.code(201).type(json).send(JSON.stringify(answer))
+    app.route({
+      method: 'POST',
+      url: `/apis/${group}/${of}/${plural}`,
+      config: { charge: 'caller' },
+      handler: (request, reply) => {
+        const body = objectFields(request.body) as ObjectFields
+        if (!request.principal) throw unauthorized()
+        const spec = objectFields(body.spec)
+        const status = review({ ...services, kinds }, request.principal, spec)
+        const answer = { kind, apiVersion: `${group}/${of}`, metadata: { creationTimestamp: null }, spec, status }
+        return reply.code(201).type(json).send(JSON.stringify(answer))
+      },
     })
 }
 
@@ -160,7 +172,7 @@ function versionInfo(version: string): ObjectFields {
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
-function serveKinds(app: FastifyInstance, services: KubernetesServices): void {
+function serveKinds(app: App, services: KubernetesServices): void {
   const aliases = services.settings.compat.namespaceAliases
   const handler = (request: FastifyRequest, reply: FastifyReply): unknown => {
     const {
@@ -182,11 +194,12 @@ function serveKinds(app: FastifyInstance, services: KubernetesServices): void {
   for (const root of ['/api/:version', '/apis/:group/:version'])
     for (const scope of ['', '/namespaces/:namespace'])
       for (const rest of ['/:plural', '/:plural/:name', '/:plural/:name/:sub'])
-        app.route({ method: [...methods], url: `${root}${scope}${rest}`, handler })
+        app.route({ method: [...methods], url: `${root}${scope}${rest}`, config: { charge: 'caller' }, handler })
   // The router would take the name of a namespace for the plural of a kind.
   app.route({
     method: [...methods],
     url: '/api/:version/namespaces/:name',
+    config: { charge: 'caller' },
     handler: (request, reply) => {
       request.params = { ...(request.params as object), plural: 'namespaces' }
       return handler(request, reply)

@@ -1,11 +1,11 @@
 // Parses bodies of 2.4.x clients: JSON or a form, whatever the Content-Type, because `curl -d` labels JSON as a form.
-import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
+import type { App } from '../gate/charges.ts'
 import { refuseDeepJson } from '../http/json-depth.ts'
 
 export type BodyFields = Readonly<Record<string, unknown>>
 
-export function parseLegacyBodies(scope: FastifyInstance): void {
+export function parseLegacyBodies(scope: App): void {
   scope.removeAllContentTypeParsers()
   scope.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, (_request, bytes, done) => {
     try {
@@ -17,7 +17,7 @@ export function parseLegacyBodies(scope: FastifyInstance): void {
 }
 
 /** Reads bodies without parsing them, for calls that use none. */
-export function dropBodies(scope: FastifyInstance): void {
+export function dropBodies(scope: App): void {
   scope.removeAllContentTypeParsers()
   scope.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, (_request, _bytes, done) => done(null, undefined))
 }

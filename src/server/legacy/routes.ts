@@ -1,6 +1,6 @@
 // The gateway for 2.4.x clients: a route for every call, and an answer in the envelope for all other paths below theirs.
 // When it is disabled, all of them answer 410.
-import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler, RouteOptions } from 'fastify'
+import type { FastifyReply, FastifyRequest, onRequestHookHandler, RouteOptions } from 'fastify'
 import { ApiError, badRequest } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
 import { uploadCertificate } from '../../api/service/certificates.ts'
@@ -11,6 +11,7 @@ import type { Log } from '../../platform/log.ts'
 import { realNamespace } from '../../rules/names.ts'
 import type { Settings } from '../config/settings.ts'
 import { authenticate, denied, unauthorized } from '../gate/authenticate.ts'
+import type { App } from '../gate/charges.ts'
 import type { Metrics } from '../http/metrics.ts'
 import { logFailure, refusalHeaders, refusalOf } from '../http/refusals.ts'
 import type { Operations } from '../operations/invoke.ts'
@@ -57,7 +58,7 @@ const endpointOf = ({ legacyCall }: FastifyRequest): string => (legacyCall ? nam
 /** The path of a route, which has no query. */
 const routeOf = (path: string): string => (path.split('?')[0] ?? '').replaceAll(/\{(\w+)\}/g, ':$1')
 
-export function serveLegacy(app: FastifyInstance, services: LegacyServices, operations: Operations): void {
+export function serveLegacy(app: App, services: LegacyServices, operations: Operations): void {
   const { settings } = services
   const gateway: Gateway = {
     services,
@@ -130,9 +131,9 @@ function bodyFormOf({ row }: MappedCall): BodyForm {
 const isServed = ({ isEnabled, handlers }: Gateway, mapped: MappedCall): boolean =>
   isEnabled && handlers[nameOf(mapped)] !== undefined
 
-function serveCalls(scope: FastifyInstance, gateway: Gateway): void {
+function serveCalls(scope: App, gateway: Gateway): void {
   const { limits } = gateway.services.settings
-  const serveAll = (inner: FastifyInstance, form: BodyForm, more: Partial<RouteOptions> = {}): void => {
+  const serveAll = (inner: App, form: BodyForm, more: Pick<RouteOptions, 'preValidation'> = {}): void => {
     for (const mapped of legacyCalls)
       if (isServed(gateway, mapped) && bodyFormOf(mapped) === form) serveCall(inner, gateway, mapped, more)
   }
@@ -146,13 +147,13 @@ function serveCalls(scope: FastifyInstance, gateway: Gateway): void {
   )
 }
 
-function serveCall(scope: FastifyInstance, gateway: Gateway, mapped: MappedCall, more: Partial<RouteOptions>): void {
+function serveCall(scope: App, gateway: Gateway, mapped: MappedCall, more: Pick<RouteOptions, 'preValidation'>): void {
   const operation = mapped.row.operations[0] as Operation
   const handler = gateway.handlers[nameOf(mapped)] as LegacyHandler
   scope.route({
     method: mapped.call.method,
     url: routeOf(mapped.call.path),
-    ...(operation?.isUpload && { config: { operation: operation.id } }),
+    config: { charge: 'caller', ...(operation?.isUpload && { operation: operation.id }) },
     onRequest: admission(gateway, mapped, openCalls.has(nameOf(mapped)) ? undefined : operation),
     handler: async (request, reply) => {
       const params = request.params as Record<string, string>
@@ -167,7 +168,7 @@ function serveCall(scope: FastifyInstance, gateway: Gateway, mapped: MappedCall,
   })
 }
 
-function serveRemoved(scope: FastifyInstance, gateway: Gateway): void {
+function serveRemoved(scope: App, gateway: Gateway): void {
   const why = ({ row }: MappedCall): string => {
     if (gateway.isEnabled) return `is not available: ${reasonFor(row) ?? row.advice}`
     const removed = row.fate === 'replaced' ? '' : `, and it is ${reasonFor(row)}`
@@ -183,6 +184,7 @@ function serveRemoved(scope: FastifyInstance, gateway: Gateway): void {
       scope.route({
         method: mapped.call.method,
         url: routeOf(mapped.call.path),
+        config: { charge: 'caller' },
         onRequest: admission(gateway, mapped),
         handler: (_request, reply) =>
           send(reply, 410, goneEnvelope(mapped, why(mapped), pageOf(gateway.services, mapped))),
@@ -190,7 +192,7 @@ function serveRemoved(scope: FastifyInstance, gateway: Gateway): void {
 }
 
 /** Refuses other paths and methods below the first segments of 2.4.x. */
-function serveUnknown(scope: FastifyInstance, gateway: Gateway): void {
+function serveUnknown(scope: App, gateway: Gateway): void {
   const roots = new Set(legacyCalls.map(({ call }) => `/${call.path.split('/')[1]}`))
   const taken = new Set(legacyCalls.map(({ call }) => `${call.method} ${routeOf(call.path)}`))
   for (const root of roots)
@@ -198,6 +200,7 @@ function serveUnknown(scope: FastifyInstance, gateway: Gateway): void {
       scope.route({
         method: methods.filter((method) => !taken.has(`${method} ${url}`)),
         url,
+        config: { charge: 'caller' },
         onRequest: admission(gateway, undefined),
         handler: (request, reply) => refuseUnknown(gateway, request, reply),
       })

@@ -1,17 +1,18 @@
 // Multipart forms with files. The parts become one object, which is validated with the operation's schema. The parser
 // is registered in a separate scope, so that other operations refuse forms.
 import multipart from '@fastify/multipart'
-import type { FastifyInstance, FastifyRequest, preValidationAsyncHookHandler } from 'fastify'
+import type { FastifyRequest, preValidationAsyncHookHandler } from 'fastify'
 import type { TObject } from 'typebox'
 import { ApiError, invalidField } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
+import type { App } from '../gate/charges.ts'
 
 const registerWith =
   (otherBody: () => ApiError | null) =>
-  (app: FastifyInstance, register: (scope: FastifyInstance) => void): void => {
+  (app: App, register: (scope: App) => void): void => {
     app.register(async (scope) => {
       scope.removeAllContentTypeParsers()
-      await scope.register(multipart)
+      await scope.register(multipart as never)
       scope.addContentTypeParser('*', (_request, _payload, done) => done(otherBody()))
       register(scope)
     })

@@ -3,12 +3,13 @@
 import http from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { createWebSocketStream, WebSocket, WebSocketServer } from 'ws'
 import { ApiError } from '../../api/errors.ts'
 import { upgradeHeader } from '../../api/nodes/agent-connection.ts'
 import type { Operation } from '../../api/operation.ts'
 import { lostBy } from '../gate/authenticate.ts'
+import type { App } from '../gate/charges.ts'
 import { refuseWhenStopping } from '../http/drain.ts'
 import { admitStream, recheckMs, type StreamServices } from './streams.ts'
 
@@ -45,7 +46,7 @@ const lostTexts = { login: 'The login has expired', role: 'The permission was re
 const goodbyeMs = 1_000
 
 /** Passes the upgrades of the listening server to the app as requests. */
-export function takeUpgrades(app: FastifyInstance, isAllowed: (request: http.IncomingMessage) => boolean): void {
+export function takeUpgrades(app: App, isAllowed: (request: http.IncomingMessage) => boolean): void {
   app.server.on('upgrade', (request: http.IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy())
     if (!isAllowed(request)) return void socket.destroy()

@@ -1,12 +1,12 @@
 // The Kubernetes port of a service in this process: injected requests, or a real connection for watches.
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
-import type { FastifyInstance } from 'fastify'
+import type { App } from '../../../src/server/gate/charges.ts'
 import { createKubernetesApp } from '../../../src/server/kubernetes/app.ts'
 import type { Answer, CallOptions, TestService } from './service.ts'
 
 export interface KubernetesRig extends AsyncDisposable {
-  readonly app: FastifyInstance
+  readonly app: App
   call(method: string, url: string, options?: CallOptions): Promise<Answer>
   /** Events over TLS. */
   watch(url: string, options?: { token?: string; accept?: string }): Promise<Watching>

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
-import type { FastifyInstance, InjectOptions } from 'fastify'
+import type { InjectOptions } from 'fastify'
 import { exchangeToken } from '../../../src/api/access/tokens.ts'
 import { ApiError } from '../../../src/api/errors.ts'
 import { makeKeyring } from '../../../src/auth/keyring.ts'
@@ -17,6 +17,7 @@ import type { ContentStore } from '../../../src/images/content/content.ts'
 import { openContentFolder as openContent } from '../../../src/images/content/store.ts'
 import { createLog, type Level } from '../../../src/platform/log.ts'
 import { parseSettings } from '../../../src/server/config/settings.ts'
+import type { App } from '../../../src/server/gate/charges.ts'
 import { createMetrics } from '../../../src/server/http/metrics.ts'
 import { openApiDocument } from '../../../src/server/http/openapi.ts'
 import { ownNames } from '../../../src/server/tls/own-names.ts'
@@ -25,7 +26,7 @@ import { openCollections } from '../../../src/store/records/collections.ts'
 import type { Store } from '../../../src/store/store.ts'
 
 export interface TestService extends AsyncDisposable {
-  readonly app: FastifyInstance
+  readonly app: App
   readonly services: Server
   /** The address of the API; tests may change it. */
   apiUrl: string
@@ -159,7 +160,7 @@ const exampleIdentity: LoginIdentity = {
   },
 }
 
-async function inject(app: FastifyInstance, options: InjectOptions): Promise<Answer> {
+async function inject(app: App, options: InjectOptions): Promise<Answer> {
   const { statusCode, headers, payload } = await app.inject(options)
   checkDocumented(String(options.method), String(options.url), statusCode)
   const isJson = String(headers['content-type'] ?? '').startsWith('application/json')

@@ -1,9 +1,10 @@
 // /api/v1/swagger: Swagger UI from its package. The page loads nothing from other hosts and has no inline scripts.
-import { createReadStream, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
-import type { FastifyInstance } from 'fastify'
 import { base } from '../../api/operation.ts'
+import type { App } from '../gate/charges.ts'
+import { heldFiles, sendFile } from './static-files.ts'
 
 const page = `<!doctype html>
 <html lang="en">
@@ -46,20 +47,26 @@ function filesFolder(): string {
   return found ?? path.dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
 }
 
-export function serveSwagger(app: FastifyInstance): void {
-  const folder = filesFolder()
+export function serveSwagger(app: App): void {
+  const files = heldFiles(filesFolder(), Object.keys(swaggerFiles))
+  const config = { charge: 'file' } as const
   for (const [name, [type, text]] of Object.entries(pages)) {
-    app.get(`${base}/swagger${name}`, (_request, reply) =>
-      reply.headers(headers).type(`${type}; charset=utf-8`).send(text),
-    )
+    app.route({
+      method: 'GET',
+      url: `${base}/swagger${name}`,
+      config,
+      handler: (_request, reply) => reply.headers(headers).type(`${type}; charset=utf-8`).send(text),
+    })
   }
   for (const [name, type] of Object.entries(swaggerFiles)) {
-    app.get(`${base}/swagger/files/${name}`, (_request, reply) =>
-      reply
-        .headers(headers)
-        .header('cache-control', 'max-age=3600')
-        .type(type)
-        .send(createReadStream(path.join(folder, name))),
-    )
+    app.route({
+      method: 'GET',
+      url: `${base}/swagger/files/${name}`,
+      config,
+      handler: async (_request, reply) => {
+        const bytes = (await files()).get(name) as Buffer
+        return sendFile(reply.headers(headers).header('cache-control', 'max-age=3600').type(type), bytes)
+      },
+    })
   }
 }
