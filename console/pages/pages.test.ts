@@ -27,7 +27,7 @@ import {
 } from './charts/model.ts'
 import { find, findAll } from './find.ts'
 import { addedText, branchesOf, imagePathOf, originOf } from './images/lineage.ts'
-import { reasonAgainstDeleting as reasonAgainstDeletingAnImage } from './images/model.ts'
+import { reasonAgainstChanging as reasonAgainstChangingAnImage } from './images/model.ts'
 import { blocksOf, capacityOf, joinLine } from './nodes/model.ts'
 import { isOwn } from './own-events.ts'
 import { imagePath, vmPath } from './paths.ts'
@@ -559,22 +559,22 @@ describe('pages of images', () => {
     )
   })
 
-  it('an image can be deleted by its owner, users of its namespace and administrators', () => {
+  it('an image can be changed and deleted by its owner, users of its namespace and administrators', () => {
     const { sourceNamespace: _, ...hidden } = { ...plain, owner: '', protected: false }
     const [ada, root] = [
       { name: 'ada', admin: false },
       { name: 'root', admin: true },
     ]
     const reasons = (change: Partial<Image>) =>
-      [ada, root].map((person) => reasonAgainstDeletingAnImage({ ...hidden, ...change }, person))
+      [ada, root].map((person) => reasonAgainstChangingAnImage({ ...hidden, ...change }, person))
     assert.deepEqual(reasons({}), [
-      'Created in another namespace: only its owner, users of that namespace and administrators can delete it',
+      'Created in another namespace: only its owner, users of that namespace and administrators can change or delete it',
       undefined,
     ])
     assert.deepEqual(reasons({ owner: 'ada' }), [undefined, undefined])
     assert.deepEqual(reasons({ owner: 'bo', sourceNamespace: 'svc-a' }), [undefined, undefined])
     assert.deepEqual(reasons({ owner: 'ada', protected: true }), [
-      'Protected: only administrators can delete it',
+      'Protected: only administrators can change or delete it',
       undefined,
     ])
   })

@@ -1,4 +1,4 @@
-// Who may delete an object (docs/spec.md R14), and what a caller may know of other namespaces.
+// Who may delete an object or change an image (docs/spec.md R14), and what a caller may know of other namespaces.
 import { mayCall, type Role } from './permissions.ts'
 
 /** A caller's name, as in records, and roles. */
@@ -22,16 +22,16 @@ interface OwnedImage {
   readonly isProtected: boolean
 }
 
-/** The owner, members of the namespace in which the image was made, and administrators may delete it. */
-export function reasonAgainstDeletingImage(caller: Caller, image: OwnedImage): 'protected' | 'foreign' | undefined {
+/** The owner of an image or ISO, members of the namespace in which it was made, and administrators. */
+export const isAtHome = (caller: Caller, { owner, sourceNamespace }: Omit<OwnedImage, 'isProtected'>): boolean =>
+  caller.name === owner || maySee(caller, sourceNamespace)
+
+/** The rule for every change of an existing image or ISO, its deletion included. Others change a copy. */
+export function reasonAgainstChangingImage(caller: Caller, image: OwnedImage): 'protected' | 'foreign' | undefined {
   if (caller.roleIn(undefined) === 'admin') return undefined
   if (image.isProtected) return 'protected'
-  return caller.name === image.owner || maySee(caller, image.sourceNamespace) ? undefined : 'foreign'
+  return isAtHome(caller, image) ? undefined : 'foreign'
 }
-
-/** Any user of a VM may commit to its image, unless the image is protected. */
-export const mayCommitTo = ({ roleIn }: Pick<Caller, 'roleIn'>, { isProtected }: Pick<OwnedImage, 'isProtected'>) =>
-  !isProtected || roleIn(undefined) === 'admin'
 
 /** Replaces the names of VMs that the caller may not see. */
 export const vmsElsewhere = (count: number): string =>

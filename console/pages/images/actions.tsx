@@ -9,7 +9,7 @@ import type { MenuItem } from '../../ui/menu.tsx'
 import { count } from '../../ui/sizes.ts'
 import type { ActionContext } from '../action-context.ts'
 import { type ImageKind, imageActions } from './kind.ts'
-import { reasonAgainstDeleting, usersOf } from './model.ts'
+import { reasonAgainstChanging, usersOf } from './model.ts'
 
 type Params = Readonly<Record<string, string>>
 
@@ -19,9 +19,8 @@ export function imageItems(kind: ImageKind, image: Image, context: ActionContext
   const params: Params = { namespace, [kind.kind]: name }
   const notReady = image.state === 'Ready' ? undefined : `Not available while the state is ${image.state}`
   const users = usersOf(image)
-  const undeletable =
-    reasonAgainstDeleting(image, person) ??
-    (users === 0 ? undefined : `${count(users, 'VM uses', 'VMs use')} this image`)
+  const unchangeable = reasonAgainstChanging(image, person)
+  const undeletable = unchangeable ?? (users === 0 ? undefined : `${count(users, 'VM uses', 'VMs use')} this image`)
   const actions = imageActions[kind.kind]
   const body = { all: true }
   const ofImages: MenuItem[] = [
@@ -70,6 +69,7 @@ export function imageItems(kind: ImageKind, image: Image, context: ActionContext
     formItem({
       words: actions.describe,
       name,
+      reason: unchangeable,
       operation: kind.describe,
       initial: { description: image.description },
       input: (body) => ({ params, body }),

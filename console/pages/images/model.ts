@@ -1,15 +1,16 @@
-// How many VMs use an image, and why the user may not delete it.
+// How many VMs use an image, and why the user may not change or delete it.
 import type { Image } from '../../../src/api/images/images.ts'
-import { reasonAgainstDeletingImage } from '../../../src/rules/ownership.ts'
+import { reasonAgainstChangingImage } from '../../../src/rules/ownership.ts'
 
-const notDeletable = {
-  protected: 'Protected: only administrators can delete it',
-  foreign: 'Created in another namespace: only its owner, users of that namespace and administrators can delete it',
+const notChangeable = {
+  protected: 'Protected: only administrators can change or delete it',
+  foreign:
+    'Created in another namespace: only its owner, users of that namespace and administrators can change or delete it',
 }
 
 export const usersOf = ({ usedBy, usedElsewhere = 0 }: Image): number => usedBy.length + usedElsewhere
 
-export function reasonAgainstDeleting(
+export function reasonAgainstChanging(
   { owner, sourceNamespace, protected: isProtected = false }: Image,
   person: { readonly name: string; readonly admin: boolean } | undefined,
 ): string | undefined {
@@ -19,6 +20,6 @@ export function reasonAgainstDeleting(
     // The API omits the namespace of origin for users without access to it.
     roleIn: (namespace: string | undefined) => (person.admin ? 'admin' : namespace === undefined ? 'none' : 'dev'),
   } as const
-  const reason = reasonAgainstDeletingImage(caller, { owner, sourceNamespace, isProtected })
-  return reason && notDeletable[reason]
+  const reason = reasonAgainstChangingImage(caller, { owner, sourceNamespace, isProtected })
+  return reason && notChangeable[reason]
 }

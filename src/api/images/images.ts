@@ -168,12 +168,15 @@ export const describeImage = operation({
   path: `${path}/{image}/description`,
   allow: 'dev',
   summary: 'Change the description of an image',
+  description:
+    'For its owner, people of the namespace it was made in, and administrators; of a protected image only for ' +
+    'administrators.',
   involves: 'params.image',
   past: 'changed the description of image {name}',
   tells: ['description'],
   body: DescriptionInput,
   response: Image,
-  refuses: ['NotFound', 'Conflict'],
+  refuses: ['NotFound', 'Forbidden', 'Conflict'],
   example: { params, body: { description: 'For releases' }, response: { ...example, description: 'For releases' } },
 })
 
@@ -185,7 +188,7 @@ export const restoreImage = operation({
   summary: 'Restore an earlier version of an image',
   description:
     'The content of an earlier version becomes the next version; versions in between stay in the list. New VMs are deployed from it, existing ' +
-    'VMs stay as they are. The content of the 5 versions before the current one is kept. Requires the permission to commit to the image: for a protected image, an administrator.',
+    'VMs stay as they are. The content of the 5 versions before the current one is kept. For its owner, people of the namespace it was made in, and administrators; of a protected image only for administrators.',
   involves: 'params.image',
   past: 'restored version {version} of image {name}',
   body: t.Object(
@@ -218,8 +221,7 @@ export const protectImage = operation({
   path: `${path}/{image}/protection`,
   allow: 'admin',
   summary: 'Protect an image',
-  description:
-    'Only administrators delete a protected image, commit to it or restore it. Built-in images are protected.',
+  description: 'Only administrators change or delete a protected image. Built-in images are protected.',
   involves: 'params.image',
   past: 'changed the protection of image {name}',
   tells: ['protected'],

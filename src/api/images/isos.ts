@@ -69,12 +69,13 @@ export const describeIso = operation({
   path: `${path}/{iso}/description`,
   allow: 'dev',
   summary: 'Change the description of an ISO',
+  description: 'For its owner, people of the namespace it was made in, and administrators.',
   involves: 'params.iso',
   past: 'changed the description of ISO {name}',
   tells: ['description'],
   body: DescriptionInput,
   response: Iso,
-  refuses: ['NotFound', 'Conflict'],
+  refuses: ['NotFound', 'Forbidden', 'Conflict'],
   example: { params, body: { description: 'For releases' }, response: { ...example, description: 'For releases' } },
 })
 

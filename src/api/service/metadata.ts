@@ -33,7 +33,8 @@ export const setMetadata = operation({
   summary: 'Replace the labels and annotations of a record',
   description:
     '`kind` is `vms`, `vmconfigs`, `images`, `isos` or `pushjobs`; for administrators also `nodes`, `namespaces`, `serviceaccounts` ' +
-    'or `rolebindings`. Labels or annotations that the body omits are unchanged. Clients of the Kubernetes API see them as metadata of the object.',
+    'or `rolebindings`. Those of an image or ISO are for its owner, people of the namespace it was made in, and administrators; of a protected image ' +
+    'only for administrators. Labels or annotations that the body omits are unchanged. Clients of the Kubernetes API see them as metadata of the object.',
   involves: 'params.record',
   involvesKind: (answer) => String((answer as { kind?: unknown } | undefined)?.kind ?? 'metadata'),
   past: 'changed labels or annotations of {name}',

@@ -314,8 +314,8 @@ export const commitVm = operation({
   summary: 'Save a running VM to the image that it was deployed from',
   description:
     'Creates a new version of the image; if that fails, the image is unchanged. VMs ' +
-    'on the old version keep it. Intel-based: refused while another VM uses the image. Only administrators commit to a ' +
-    'protected image.',
+    'on the old version keep it. Intel-based: refused while another VM uses the image. For the owner of ' +
+    'the image, people of the namespace it was made in, and administrators; a protected image only for administrators.',
   involves: 'params.vm',
   past: 'started committing VM {name} to its image',
   bodyIsOptional: true,

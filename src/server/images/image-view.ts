@@ -1,11 +1,12 @@
 // Renders an image or ISO for a caller. It belongs to the cluster, but only administrators and users of a namespace see
-// which VMs of the namespace it was made from or is used by, and who made it.
+// which VMs of the namespace it was made from or is used by, who made it, and what clients keep with it.
 import type { Image } from '../../api/images/images.ts'
 import { defined } from '../../platform/defined.ts'
-import { type Caller, maySee, vmsElsewhere } from '../../rules/ownership.ts'
+import { type Caller, isAtHome, maySee, vmsElsewhere } from '../../rules/ownership.ts'
 import { diskSize, roughSize } from '../../rules/sizes.ts'
 import { type ImageRecord, isProtected } from '../../store/records/fleet-records.ts'
 import { descriptionWithout, namespaceOf, versionsOf, vmName } from '../../store/records/image-versions.ts'
+import type { RecordMeta } from '../../store/records/record-meta.ts'
 import type { Entry } from '../../store/store.ts'
 
 interface VisibleVms {
@@ -43,9 +44,6 @@ interface ViewOptions {
 export function imageView({ value, rev }: Entry<ImageRecord>, { noun, vms, caller }: ViewOptions): Image {
   const { sourceNamespace, source = 'built-in', sourceType = 'local' } = value
   const isInOwnNamespace = maySee(caller, sourceNamespace)
-  // Built-in images have no owner to hide.
-  const isOwnerKnown =
-    isInOwnNamespace || value.owner === caller.name || (value.source ?? sourceNamespace) === undefined
   const { named, elsewhere } = visibleVms(vms, caller)
   return {
     name: value.name,
@@ -57,7 +55,7 @@ export function imageView({ value, rev }: Entry<ImageRecord>, { noun, vms, calle
     state: value.state ?? 'Ready',
     ...progressOf(value, caller),
     ...defined({ warning: value.warning, checksum: value.content }),
-    owner: isOwnerKnown ? value.owner : '',
+    owner: isKnown(value, caller) ? value.owner : '',
     source: isInOwnNamespace || sourceType !== 'vm' ? source : '',
     sourceType,
     ...(isInOwnNamespace && sourceNamespace !== undefined && { sourceNamespace }),
@@ -67,6 +65,16 @@ export function imageView({ value, rev }: Entry<ImageRecord>, { noun, vms, calle
     lastUpdatedTimestamp: value.updatedAt,
     resourceVersion: rev,
   }
+}
+
+/** Built-in images have no owner to hide. */
+const isKnown = (image: ImageRecord, caller: Caller): boolean =>
+  isAtHome(caller, image) || (image.source ?? image.sourceNamespace) === undefined
+
+/** Labels, annotations, finalizers, owners and managers of fields are hidden where the owner is. */
+export function visibleMeta(image: ImageRecord, caller: Caller): RecordMeta | undefined {
+  const { meta } = image
+  return meta && !isKnown(image, caller) ? defined({ generation: meta.generation, deletion: meta.deletion }) : meta
 }
 
 function lineageOf(record: ImageRecord, caller: Caller): Pick<Image, 'version' | 'versions' | 'parent' | 'capture'> {

@@ -18,7 +18,7 @@ import { timestamp } from '../../platform/clock.ts'
 import { defined } from '../../platform/defined.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { imageNameRule, isImageName } from '../../rules/image-names.ts'
-import { type Caller, mayCommitTo, reasonAgainstDeletingImage } from '../../rules/ownership.ts'
+import { type Caller, reasonAgainstChangingImage } from '../../rules/ownership.ts'
 import type { Collection } from '../../store/collection.ts'
 import { caughtUp, currentRev } from '../../store/records/caught-up.ts'
 import type { Collections } from '../../store/records/collections.ts'
@@ -28,7 +28,7 @@ import { type Entry, ignoreLost, isFault, type Store } from '../../store/store.t
 import { type Listing, listing } from '../lists/listing.ts'
 import type { Download } from '../transfer/downloads.ts'
 import type { ImageContents } from './contents.ts'
-import { imageView, visibleDescription, visibleVms, vmsText } from './image-view.ts'
+import { imageView, visibleDescription, visibleMeta, visibleVms, vmsText } from './image-view.ts'
 import type { ImageUses } from './uses.ts'
 
 interface ImageKind {
@@ -100,6 +100,7 @@ export class ImageStore {
     return {
       ...listing(collection, '', (entry) => this.view(entry, caller)),
       isDerived: true,
+      meta: ({ value }: Entry<ImageRecord>) => visibleMeta(value, caller),
       // A caller with a new role sees more of images that have not changed.
       ...(caller.roleIn(undefined) !== 'admin' && { visibleRev: rolesRev }),
       extraChanges: (notify) => uses.subscribe((names) => notify(names.map((name) => collection.key('', name)))),
@@ -191,11 +192,14 @@ export class ImageStore {
     throw this.#conflict(from, 'was deleted in the meantime, or some of its content is lost', 'Upload it again')
   }
 
-  describe(name: string, description: string, now: Date): Promise<Entry<ImageRecord>> {
-    return this.change(this.existing(name), (record) => ({ ...record, description, updatedAt: timestamp(now) }))
+  describe(name: string, description: string, caller: Caller, now: Date): Promise<Entry<ImageRecord>> {
+    return this.change(this.existing(name), (record) => {
+      assertMayChange(this.#parts.noun, record, caller, 'change its description')
+      return { ...record, description, updatedAt: timestamp(now) }
+    })
   }
 
-  /** Only administrators may delete or commit to a protected image. */
+  /** Only administrators may change or delete a protected image. */
   protect(name: string, isOn: boolean, now: Date): Promise<Entry<ImageRecord>> {
     return this.change(this.existing(name), (record) => ({ ...record, protected: isOn, updatedAt: timestamp(now) }))
   }
@@ -213,7 +217,7 @@ export class ImageStore {
 
   #restorable(record: ImageRecord, version: number, caller: Caller): KeptImageVersion {
     const { name } = record
-    if (!mayCommitTo(caller, { isProtected: isProtected(record) })) throw protectedImage(name, 'restore it')
+    assertMayChange(this.#parts.noun, record, caller, 'restore it')
     if (!isReady(record))
       throw this.#conflict(name, `is ${record.state} and cannot be restored`, 'Wait until it is Ready')
     const versions = versionsOf(record)
@@ -232,12 +236,12 @@ export class ImageStore {
 
   async remove(name: string, caller: Caller): Promise<Status> {
     const { collection, uses, noun } = this.#parts
-    this.#assertMayRemove(this.existing(name).value, caller)
+    assertMayChange(noun, this.existing(name).value, caller, 'delete it')
     // Another server may just have written a VM that uses it.
     await this.#parts.caughtUp?.()
     await collection.change(collection.key('', name), () => {
       const entry = this.existing(name)
-      this.#assertMayRemove(entry.value, caller)
+      assertMayChange(noun, entry.value, caller, 'delete it')
       const users = uses.of(name)
       if (users.length > 0) {
         const hint = 'Delete these VMs first: svc3 vm delete NAME -n NAMESPACE'
@@ -293,21 +297,6 @@ export class ImageStore {
     )
   }
 
-  #assertMayRemove(record: ImageRecord, caller: Caller): void {
-    const { noun, word } = this.#parts
-    const { name, owner, sourceNamespace } = record
-    const image = { owner, sourceNamespace, isProtected: noun === 'images' && isProtected(record) }
-    const reason = reasonAgainstDeletingImage(caller, image)
-    if (!reason) return
-    if (reason === 'protected') throw protectedImage(name, 'delete it')
-    const who = 'only its owner, people of that namespace and administrators'
-    throw new ApiError('Forbidden', `Forbidden: ${word} ${name} was made in another namespace; ${who} may delete it`, {
-      kind: noun,
-      name,
-      hint: 'Ask its owner or a cluster administrator',
-    })
-  }
-
   #conflict(name: string, what: string, hint: string): ApiError {
     return conflict(this.#parts.noun, name, what, hint)
   }
@@ -322,12 +311,37 @@ export class ImageStore {
   }
 }
 
-export const protectedImage = (name: string, what: 'delete it' | 'commit to it' | 'restore it'): ApiError =>
-  new ApiError('Forbidden', `Forbidden: image ${name} is protected; only administrators may ${what}`, {
-    kind: 'images',
+/**
+ * Refuses callers who may not change an image or ISO. `change` completes "only administrators may …", and `instead` says
+ * what the caller can do without the permission.
+ */
+export function assertMayChange(
+  noun: ImageKind['noun'],
+  record: ImageRecord,
+  caller: Caller,
+  change: string,
+  instead = `work on a copy: svc3 ${noun === 'images' ? 'image' : 'iso'} copy ${record.name} NEW_NAME`,
+): void {
+  const { name, owner, sourceNamespace } = record
+  const image = { owner, sourceNamespace, isProtected: noun === 'images' && isProtected(record) }
+  const reason = reasonAgainstChangingImage(caller, image)
+  if (!reason) return
+  const word = noun === 'images' ? 'image' : 'ISO'
+  const { why, whom } = refusals[reason]
+  throw new ApiError('Forbidden', `Forbidden: ${word} ${name} ${why} may ${change}`, {
+    kind: noun,
     name,
-    hint: `Ask a cluster administrator, or work on a copy: svc3 image copy ${name} NEW_NAME`,
+    hint: `Ask ${whom}, or ${instead}`,
   })
+}
+
+const refusals = {
+  protected: { why: 'is protected; only administrators', whom: 'a cluster administrator' },
+  foreign: {
+    why: 'was made in another namespace; only its owner, people of that namespace and administrators',
+    whom: 'its owner or a cluster administrator',
+  },
+} as const
 
 const isOf = ({ value }: Entry<ImageRecord>, requestKey: string | undefined): boolean =>
   requestKey !== undefined && value.requestKey === requestKey

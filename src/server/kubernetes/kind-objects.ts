@@ -57,8 +57,9 @@ export class KindObjects implements Pick<ListRenderer, 'test' | 'shows' | 'item'
 
   object(entry: Entry<never>): KubeObject {
     const { kind } = this.#renderer
-    const view = kind.show(this.listing.item(entry) as never, entry.value)
-    const { meta } = entry.value as { meta?: RecordMeta }
+    const { listing } = this
+    const view = kind.show(listing.item(entry) as never, entry.value)
+    const { meta } = listing.meta ? { meta: listing.meta(entry) } : (entry.value as { meta?: RecordMeta })
     return objectOf(kind, view, { namespace: this.namespace, rev: entry.rev, meta })
   }
 

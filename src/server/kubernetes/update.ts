@@ -65,7 +65,11 @@ async function changed(
     await mustBeDeletable(writer, before)
   if (deletion) {
     if (hasNewFinalizer) throw noMoreFinalizers(kind)
-    if (is.finalizers.length === 0) return finalize(writer, before, guarded)
+    if (is.finalizers.length === 0) {
+      // `finalize` calls the deletion for the caller who requested it, so this caller needs the permission to change metadata.
+      await run({ ...writer, query: { ...writer.query, isDryRun: true } }, metadataUpdate(kind, before, is))
+      return finalize(writer, before, guarded)
+    }
   }
   const isSameMetadata =
     isDeepStrictEqual(was, is) && isDeepStrictEqual(before.metadata.managedFields ?? [], managedFields)

@@ -7,6 +7,8 @@ export interface Listing<I> {
   readonly collection: Collection<never>
   readonly scope: string
   readonly item: (entry: Entry<never>) => I
+  /** The metadata that the caller may see. Default: that of the record. */
+  meta?(entry: Entry<never>): object | undefined
   /** Limits the items to those that the caller may see. */
   visible?(item: I): boolean
   /** `visible` depends only on the path and the items, so the list's revision identifies what is shown. */

@@ -5,14 +5,13 @@ import { randomUUID } from 'node:crypto'
 import { ApiError, conflict } from '../../api/errors.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
-import { type Caller, mayCommitTo, maySee } from '../../rules/ownership.ts'
+import { type Caller, maySee } from '../../rules/ownership.ts'
 import { powerAfter } from '../../rules/vm-actions.ts'
 import { changeCaptured, withoutCapture } from '../../store/records/captures.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import {
   type ImageCapture,
   type ImageRecord,
-  isProtected,
   isReady,
   type VmCapture,
   type VmRecord,
@@ -21,7 +20,7 @@ import { parentOfSaved, savedFrom, vmName } from '../../store/records/image-vers
 import { changeVm, withDesired } from '../../store/records/vms.ts'
 import type { Entry, Store } from '../../store/store.ts'
 import { visibleVms, vmsText } from '../images/image-view.ts'
-import { type CreatedImage, type ImageStore, protectedImage, type RequestContext } from '../images/store.ts'
+import { assertMayChange, type CreatedImage, type ImageStore, type RequestContext } from '../images/store.ts'
 import { assertMay } from './refusals.ts'
 
 const gib = 2 ** 30
@@ -154,13 +153,15 @@ async function lock(
   { vm, caller, now, requestKey }: CommitRequest,
 ): Promise<{ entry: Entry<ImageRecord>; capture: ImageCapture }> {
   const capture = captureOf('commit', vm.value, { caller, now, requestKey })
-  const { image } = vm.value.shape
+  const { shape, name, namespace } = vm.value
+  const { image } = shape
+  const instead = `save it as a new image: svc3 vm save ${name} NEW-IMAGE -n ${namespace}`
   const entry = await collections.images.change(collections.images.key('', image), (): ImageRecord => {
     const record = images.existing(image).value
     const held = record.capture
     if (held && requestKey !== undefined && held.requestKey === requestKey) return record
-    if (!mayCommitTo(caller, { isProtected: isProtected(record) })) throw protectedImage(image, 'commit to it')
-    if (held || !isReady(record)) throw beingWritten(record, caller, vm.value.namespace)
+    assertMayChange('images', record, caller, 'commit to it', instead)
+    if (held || !isReady(record)) throw beingWritten(record, caller, namespace)
     return { ...withoutCapture(record), state: 'Updating', progress: noProgress, capture }
   })
   return { entry, capture: entry.value.capture ?? capture }

@@ -311,7 +311,7 @@ export interface ImageRecord {
   readonly source?: string
   readonly sourceType?: Image['sourceType']
   readonly sourceNamespace?: string
-  /** Whether only administrators may delete it or commit to it. Default: if it came with svc3. */
+  /** Whether only administrators may change or delete it. Default: if it came with svc3. */
   readonly protected?: boolean
   /** The server that receives the upload, where servers share records. */
   readonly server?: string

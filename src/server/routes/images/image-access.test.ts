@@ -400,8 +400,8 @@ describe('a namespace that was deleted', () => {
 describe('committing to an image', () => {
   const commit = (caller: Caller, vm: string) => call(caller, 'POST', `vms/${vm}/commit`)
 
-  it('committing requires access to the VM, and the version is visible to the owner of the image', async () => {
-    await plant('base-of-a')
+  it('a new version by the owner of an image is visible in the namespace that the image was made in', async () => {
+    await plant('base-of-a', { owner: 'bo@example.com' })
     await deploy('team B', 'change', 'base-of-a')
     const { status, text } = await commit('team B', 'change')
     assert.equal(status, 202, text)
@@ -424,7 +424,7 @@ describe('committing to an image', () => {
   })
 
   it('committing to an image that others use or commit to is refused without their names', async () => {
-    await plant('crowded')
+    await plant('crowded', { owner: 'bo@example.com' })
     await deploy('team A', 'secret-vm-1', 'crowded')
     await deploy('team B', 'neighbour', 'crowded')
     const refused = await commit('team B', 'neighbour')

@@ -72,7 +72,7 @@ export function images(services: KindServices & UploadServices & { readonly role
     },
 
     describeImage: async ({ params: { image }, body: { description }, principal, now }) =>
-      store.view(await store.describe(image, description, now), by(principal)),
+      store.view(await store.describe(image, description, by(principal), now), by(principal)),
 
     protectImage: async ({ params: { image }, body: { protected: isOn }, principal, now }) =>
       store.view(await store.protect(image, isOn, now), by(principal)),

@@ -27,7 +27,7 @@ export function isos(services: KindServices & UploadServices & { readonly roles:
     },
 
     describeIso: async ({ params: { iso }, body: { description }, principal, now }) =>
-      store.view(await store.describe(iso, description, now), by(principal)),
+      store.view(await store.describe(iso, description, by(principal), now), by(principal)),
 
     deleteIso: ({ params: { iso }, principal }) => store.remove(iso, by(principal)),
 

@@ -1,9 +1,10 @@
 // Handler of labels and annotations.
 import { ApiError, invalid, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/service/metadata.ts'
-import type { Roles } from '../../../auth/roles.ts'
+import { callerOf, type Roles } from '../../../auth/roles.ts'
 import { realNamespace } from '../../../rules/names.ts'
 import type { Collections } from '../../../store/records/collections.ts'
+import type { ImageRecord } from '../../../store/records/fleet-records.ts'
 import type { RecordMeta } from '../../../store/records/record-meta.ts'
 import type { Settings } from '../../config/settings.ts'
 import { nothingToChange } from '../../gate/existing.ts'
@@ -17,6 +18,7 @@ import {
   type RecordWithMetadata,
   scopeOf,
 } from '../../gate/record-metadata.ts'
+import { assertMayChange } from '../../images/store.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
 interface MetadataServices {
@@ -46,9 +48,12 @@ export function metadata({ collections, roles, settings }: MetadataServices): Ha
       const causes = metadataProblems({ labels: body.labels ?? {}, annotations: body.annotations ?? {} })
       if (causes.length > 0) throw invalid(kind, causes, 'Correct the fields in details.causes')
       const collection = metadataCollection(collections, known)
+      const caller = callerOf(roles, principal)
       const changed = await collection.change(collection.key(scopeOf(known, namespace), name), (record) => {
         const isInNamespace = record && (belongs[known]?.(record, name, namespace) ?? true)
         if (!isInNamespace) throw notFound(kind, name, { namespace })
+        if (known === 'images' || known === 'isos')
+          assertMayChange(known, record as unknown as ImageRecord, caller, 'change its labels and annotations')
         const annotations = body.annotations ?? record.meta?.annotations ?? {}
         const labels = body.labels ?? labelsOf(known, record)
         const own = known === 'vms' ? ownLabelProblems(labels, record.labels) : []
