@@ -24,6 +24,7 @@ import type { MenuItem } from '../../ui/menu.tsx'
 import { Note } from '../../ui/page.tsx'
 import { AddCredentials, addWords } from '../access/add-credentials.tsx'
 import type { ActionContext } from '../action-context.ts'
+import { reasonAgainstChanging } from '../images/model.ts'
 import { imagePath } from '../paths.ts'
 import { reasonAgainst, reasonAgainstDeleting } from './model.ts'
 
@@ -142,7 +143,7 @@ export function vmItems(vm: Vm, { person, onDeleted }: ActionContext): readonly 
       pathOf: () => imagePath('image', image),
       fields: ({ field }) => (
         <>
-          <ProtectedNote vm={vm} />
+          <CommitNote vm={vm} />
           <TextField label="Description" {...field('description')} />
         </>
       ),
@@ -176,10 +177,13 @@ interface DialogProps {
   readonly onClose: () => void
 }
 
-function ProtectedNote({ vm: { namespace, image: name } }: { readonly vm: Vm }) {
+function CommitNote({ vm: { namespace, image: name } }: { readonly vm: Vm }) {
+  const { person } = useSession()
   const image = useLive(listImages, [namespace]).items.find((each) => each.name === name)
-  if (!image?.protected) return null
-  return <Note tone="warn">{`Image ${name} is protected: only administrators can commit to it`}</Note>
+  const reason = image?.protected
+    ? `Image ${name} is protected: only administrators can commit to it`
+    : image && reasonAgainstChanging(image, person)
+  return reason ? <Note tone="warn">{reason}</Note> : null
 }
 
 /** Administrators can add missing registry credentials from this dialog. */

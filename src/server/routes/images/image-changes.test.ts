@@ -98,6 +98,8 @@ const secretMeta = {
   ],
 } as const
 const secrets = /secret-(?:label|note|manager)/
+/** Also hidden from other namespaces. */
+const origin = /owner@example\.com|svc-home/
 
 /** No VM uses `idle`; VMs for captures are deployed from `used`. */
 const names = ['idle', 'used'] as const
@@ -432,7 +434,11 @@ describe('what Kubernetes clients keep with an image', () => {
         })
       ).text,
   }
-  before(() => plant({ protected: true }))
+  before(async () => {
+    const { images } = service.services.collections
+    for (const entry of images.list()) await images.delete(entry)
+    await plant({ protected: true })
+  })
 
   for (const kind of [kubeImageKind, kubeIsoKind])
     for (const [door, open] of Object.entries(doors))
@@ -445,6 +451,7 @@ describe('what Kubernetes clients keep with an image', () => {
           const text = await open(kind, caller)
           assert.match(text, /idle/)
           assert.doesNotMatch(text, secrets, caller)
+          assert.doesNotMatch(text, origin, caller)
         }
       })
 
