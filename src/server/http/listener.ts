@@ -8,6 +8,7 @@ import type { FastifyServerFactory } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Certificates, Served } from '../tls/certificates.ts'
+import { inTurn, isBusy } from './pipelining.ts'
 
 export interface ListenerOptions {
   /** Without it, plain HTTP is answered only with the advice to use https://. */
@@ -23,7 +24,6 @@ export interface ListenerOptions {
 /** The record that opens every TLS connection; no HTTP request begins with it. */
 const handshakeRecord = 0x16
 const defaultOpeningMs = 10_000
-type Handler = Parameters<FastifyServerFactory>[0]
 interface Limits {
   readonly http?: http.ServerOptions
   readonly keepAliveTimeout?: number
@@ -31,10 +31,10 @@ interface Limits {
 }
 
 export function listenerFactory(options: ListenerOptions): FastifyServerFactory {
-  return (handler, limits) => createListener(handler, limits as Limits, options)
+  return (handler, limits) => createListener(inTurn(handler as http.RequestListener), limits as Limits, options)
 }
 
-function createListener(handler: Handler, limits: Limits, options: ListenerOptions): http.Server {
+function createListener(handler: http.RequestListener, limits: Limits, options: ListenerOptions): http.Server {
   const plain = limited(
     http.createServer({ ...limits.http, shouldUpgradeCallback }, options.plainHttp ? handler : refusePlain),
     limits,
@@ -140,7 +140,7 @@ function afterFirstByte(
 /** The HTTPS server behind the port, created with the first TLS connection. */
 class SecureSide {
   readonly #plain: http.Server
-  readonly #handler: Handler
+  readonly #handler: http.RequestListener
   readonly #limits: Limits
   readonly #options: ListenerOptions
   /** Keyed by the remote address: the socket before the handshake and the TLS socket after it have nothing else in common. */
@@ -148,7 +148,7 @@ class SecureSide {
   #server: https.Server | undefined
   #latest: Served | undefined
 
-  constructor(plain: http.Server, handler: Handler, limits: Limits, options: ListenerOptions) {
+  constructor(plain: http.Server, handler: http.RequestListener, limits: Limits, options: ListenerOptions) {
     this.#plain = plain
     this.#handler = handler
     this.#limits = limits
@@ -230,9 +230,9 @@ class SecureSide {
   }
 }
 
-/** Clients that offer other protocols (h2c) send an ordinary request. */
-const shouldUpgradeCallback = ({ headers }: http.IncomingMessage): boolean =>
-  headers.upgrade?.toLowerCase() === 'websocket'
+/** Clients that offer other protocols (h2c) send an ordinary request. An upgrade must not overtake earlier requests. */
+const shouldUpgradeCallback = ({ headers, socket }: http.IncomingMessage): boolean =>
+  headers.upgrade?.toLowerCase() === 'websocket' && !isBusy(socket)
 
 const nameOf = ({ remoteAddress, remotePort }: net.Socket): string => `${remoteAddress} ${remotePort}`
 const contextOf = ({ certificate, key }: Served) => ({ cert: certificate, key })
