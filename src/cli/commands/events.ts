@@ -7,7 +7,7 @@ import { parseDuration } from '../../rules/durations.ts'
 import { defaultNamespace } from '../../rules/names.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
 import { UsageError } from '../line/usage.ts'
-import { growingTable, type OutputColumn } from '../output/output.ts'
+import { growingTable, jsonText, type OutputColumn } from '../output/output.ts'
 import { noteConnection } from '../watch-note.ts'
 
 /** `isMixed` adds the namespace, because the default namespace also has the events of deleted ones. */
@@ -63,7 +63,7 @@ export const command = defineCommand({
     if (!options.watch) {
       const items = await client.listAll(listEvents, { ...input, signal: context.signal })
       if (options.jsonl) {
-        for (const item of items) context.host.stdout.write(`${JSON.stringify(item)}\n`)
+        for (const item of items) context.host.stdout.write(`${jsonText(item)}\n`)
         return 0
       }
       const isMixed = items.some((event) => event.namespace !== namespace)
@@ -74,7 +74,7 @@ export const command = defineCommand({
     const watchOptions = { signal: context.signal, onConnection: noteConnection(context) }
     for await (const { type, object } of followList(client, listEvents, input, watchOptions)) {
       if (type === 'ADDED')
-        context.host.stdout.write(context.isData || options.jsonl ? `${JSON.stringify(object)}\n` : row(object))
+        context.host.stdout.write(context.isData || options.jsonl ? `${jsonText(object)}\n` : row(object))
     }
     return context.signal.aborted ? 130 : 0
   },

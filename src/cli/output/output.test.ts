@@ -1,6 +1,7 @@
 // Tables, times and suggestions without commands.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { parse } from 'yaml'
 import { nearest } from '../line/suggest.ts'
 import { ago, type OutputColumn, render } from './output.ts'
 
@@ -28,6 +29,18 @@ describe('tables', () => {
     const text = await render(many, columns, { format: 'table', isTerminal: true, color: false, now })
     assert.equal(text.split('\n').length, 200_002)
   })
+})
+
+describe('data', () => {
+  const hostile = 'a\u001b[2Jb\u009b1mc\u202ed\u2066e\u2028f\u2029g\u007fh\ti\nj'
+  for (const format of ['json', 'yaml'] as const)
+    for (const isTerminal of [true, false])
+      it(`data in ${format} ${isTerminal ? 'on a terminal' : 'in a pipe'} have no control characters`, async () => {
+        const records = [{ name: hostile, labels: { [hostile]: hostile } }]
+        const text = await render(records, columns, { format, isTerminal, color: false, now })
+        assert.doesNotMatch(text.replaceAll('\n', ''), /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u)
+        assert.deepEqual(parse(text), records)
+      })
 })
 
 describe('times', () => {

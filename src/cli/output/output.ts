@@ -40,11 +40,22 @@ export interface Rendering {
   readonly isCut?: true
 }
 
+const disruptive = /[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+
+/** Whether YAML has such characters: newlines separate its lines. */
+const isDisruptive = (text: string): boolean => text.replaceAll('\n', '').search(disruptive) !== -1
+
+/** JSON whose strings have no character that controls a terminal. Programs read the same. */
+export const jsonText = (value: unknown, indent?: number): string =>
+  (JSON.stringify(value, null, indent) ?? 'null').replace(disruptive, (each) => (each === '\n' ? each : hex(each)))
+
 /** Omits undefined fields like JSON. The result means the same in YAML 1.1 and 1.2. */
 async function toYaml(items: readonly unknown[]): Promise<string> {
   const { stringify } = await import('yaml')
   const plain: unknown = JSON.parse(JSON.stringify(items))
-  return stringify(plain, { compat: 'yaml-1.1', lineWidth: 0, aliasDuplicateObjects: false })
+  const text = stringify(plain, { compat: 'yaml-1.1', lineWidth: 0, aliasDuplicateObjects: false })
+  // JSON is YAML too, and can escape what YAML's plain texts cannot.
+  return isDisruptive(text) ? `${jsonText(items, 2)}\n` : text
 }
 
 export async function render<T>(
@@ -53,7 +64,7 @@ export async function render<T>(
   how: Rendering,
 ): Promise<string> {
   const { format, isTerminal, now } = how
-  if (format === 'json') return `${JSON.stringify(items, null, 2)}\n`
+  if (format === 'json') return `${jsonText(items, 2)}\n`
   if (format === 'yaml') return toYaml(items)
   const shown = shownOf(columns, how)
   const textsOf = (each: readonly OutputColumn<T>[]): string[][] => [
@@ -121,10 +132,7 @@ export function cellText(cell: Cell, now: Date | undefined): string {
 
 /** Escapes control characters, which would break the table or control the terminal. */
 export const visible = (text: string): string =>
-  text.replace(
-    /[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu,
-    (character) => escapes[character] ?? hex(character),
-  )
+  text.replace(disruptive, (character) => escapes[character] ?? hex(character))
 
 const escapes: Readonly<Record<string, string>> = { '\t': '\\t', '\n': '\\n', '\r': '\\r' }
 const hex = (character: string): string => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`

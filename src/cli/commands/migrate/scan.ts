@@ -6,7 +6,7 @@ import { logFindings } from '../../../legacy/scan/log.ts'
 import { scanText } from '../../../legacy/scan/scan.ts'
 import { counted } from '../../../rules/sizes.ts'
 import { type Context, defineCommand, namespaced } from '../../command.ts'
-import { type OutputColumn, visible } from '../../output/output.ts'
+import { jsonText, type OutputColumn, visible } from '../../output/output.ts'
 import { type Advised, advised, replacementText, type Scanned } from './advised.ts'
 import { filesUnder, type ScannedFile } from './files.ts'
 import { sarifOf } from './sarif.ts'
@@ -156,7 +156,7 @@ async function report(
   findings: readonly Scanned[],
   { format, isSummary }: { readonly format: (typeof formats)[number]; readonly isSummary: boolean },
 ): Promise<void> {
-  const write = (value: unknown): void => context.host.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
+  const write = (value: unknown): void => context.host.stdout.write(`${jsonText(value, 2)}\n`)
   const summary = summaryOf(findings)
   if (format === 'sarif') return write(sarifOf(findings, context.host.version))
   if (format === 'json') return write(isSummary ? summary : findings)

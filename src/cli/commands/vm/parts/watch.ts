@@ -3,7 +3,7 @@ import { listVms, type Vm } from '../../../../api/vms/vms.ts'
 import { followList } from '../../../../client/follow-list.ts'
 import type { Context, Session } from '../../../command.ts'
 import { liveTable } from '../../../output/live-table.ts'
-import { growingTable } from '../../../output/output.ts'
+import { growingTable, jsonText } from '../../../output/output.ts'
 import { lostText, noteConnection } from '../../../watch-note.ts'
 import { columns } from './columns.ts'
 
@@ -56,7 +56,7 @@ async function lineByLine(context: Context): Promise<VmDisplay> {
   return {
     change(type, vm) {
       const shown = type === 'DELETED' ? { ...vm, status: 'Deleted' } : vm
-      context.host.stdout.write(context.isData ? `${JSON.stringify({ type, object: vm })}\n` : row(shown))
+      context.host.stdout.write(context.isData ? `${jsonText({ type, object: vm })}\n` : row(shown))
     },
     connection: noteConnection(context),
     end: async () => undefined,
