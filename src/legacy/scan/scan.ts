@@ -4,7 +4,7 @@
 import { callsAt, type MappedCall, unknownPart } from '../find.ts'
 import type { Confidence, Finding, ScanOptions } from './finding.ts'
 import { type Syntax, syntaxOf } from './kinds.ts'
-import { methodAt } from './methods.ts'
+import { countBelow, type LineMethods, lineMethods, methodAt } from './methods.ts'
 import { openApiCalls } from './openapi.ts'
 import { marks, type Text, textsOf } from './texts.ts'
 
@@ -35,6 +35,8 @@ interface Candidate extends Match {
 
 const product = /orka|macstadium/i
 const maxLineLength = 20_000
+/** Longer texts are no paths. */
+const maxValueLength = 600
 
 export function scanText(file: string, text: string, options: ScanOptions = {}): Finding[] {
   const candidates =
@@ -87,49 +89,63 @@ function definitionIn(text: string, texts: readonly Text[]): [name: string, valu
 function candidatesIn(text: string, syntax: Syntax): Candidate[] {
   const constants = new Map<string, string>()
   const resolved = (value: string): string => {
-    const whole = value.replaceAll(marks, (mark, name: string) =>
-      value === mark ? mark : (constants.get(name) ?? mark),
-    )
-    return whole.length > 600 ? value : whole
+    if (!value.includes('\uE000')) return value
+    let room = maxValueLength - value.length
+    const whole = value.replaceAll(marks, (mark, name: string) => {
+      const constant = value === mark || room < 0 ? undefined : constants.get(name)
+      room -= constant === undefined ? 0 : constant.length - mark.length
+      return constant ?? mark
+    })
+    return room < 0 ? value : whole
   }
   const lines = linesOf(text, syntax)
-  const texts = lines.map((line) => {
+  const matches = lines.map((line) => {
+    if (line.text.length < 2) return []
     const found = textsOf(line.text, syntax.line).map((each) => ({ ...each, value: resolved(each.value) }))
     const [name, value = ''] = definitionIn(line.text, found) ?? []
     if (name !== undefined && value !== `\uE000${name}\uE001`) constants.set(name, value)
-    return found.map((each) => ({ ...each, match: matchOf(each.value) }))
+    return found.flatMap(({ value, ...each }) => {
+      const match = matchOf(value)
+      return match === undefined ? [] : [{ ...each, ...match }]
+    })
   })
-  const hasPath = (index: number): boolean => texts[index]?.some(({ match }) => match !== undefined) === true
-  return lines.flatMap((line, index) =>
-    (texts[index] ?? []).flatMap(({ match, ...each }): Candidate[] => {
-      if (!match) return []
+  const known = new Map<number, LineMethods>()
+  const methodsOf = (index: number): LineMethods | undefined => {
+    const line = lines[index]
+    if (line && !known.has(index)) known.set(index, lineMethods(line.text, syntax, matches[index]?.length !== 0))
+    return known.get(index)
+  }
+  return lines.flatMap((line, index) => {
+    const found = matches[index] ?? []
+    const ends = found.length === 0 ? [] : Array.from(line.text.matchAll(/\n/g), (each) => each.index)
+    return found.flatMap(({ at, end, isQuoted, ...match }): Candidate[] => {
       const possible = match.calls.map(({ call }) => call.method)
-      const method = methodAt({ lines, index, at: each.at, end: each.end }, possible, syntax, hasPath)
-      const isRequested = method !== undefined || (each.isQuoted && match.isRooted && !syntax.isData)
+      const method = methodAt({ text: line.text, index, at, end }, possible, syntax, methodsOf)
+      const isRequested = method !== undefined || (isQuoted && match.isRooted && !syntax.isData)
       if (match.base === '' && !isRequested) return []
-      const source = line.text.slice(each.at, Math.min(each.end, each.at + 160)).split('\n', 1)[0] ?? ''
+      const source = line.text.slice(at, Math.min(end, at + 160)).split('\n', 1)[0] ?? ''
+      const before = countBelow(ends, at)
       return [
         {
           ...match,
-          ...placeOf(line, each.at),
+          line: line.number + before,
+          column: at - (ends[before - 1] ?? -1),
           text: source.trim(),
           method,
           namesProduct: product.test(source) || product.test(match.base),
-          isBare: match.base === '' && !each.isQuoted,
+          isBare: match.base === '' && !isQuoted,
         },
       ]
-    }),
-  )
-}
-
-function placeOf({ text, number }: Line, at: number): { line: number; column: number } {
-  const before = text.slice(0, at).split('\n')
-  return { line: number + before.length - 1, column: (before.at(-1)?.length ?? 0) + 1 }
+    })
+  })
 }
 
 /** First parts of paths that only 2.4.x has, and of paths that other services have too, which need evidence. */
 const own = 'resources/|default-base-image|validation-requirements|validate-license-key'
 const shared = 'token|users|logs|health-check|version'
+const ownPath = new RegExp(`^/(?:${own})`)
+/** Cheaper than `form`, for all the texts that have no such path. */
+const named = new RegExp(`${own}|${shared}`)
 const base = String.raw`(?:https?:\/\/)?(?:[^@/\s]{1,100}@)?(?:[\w.:-]|\uE000[^\uE001]*\uE001){0,200}`
 const form = new RegExp(
   `^(?<base>${base}(?:/[\\w.-]{1,60}){0,6}?)(?<path>/{0,2}(?:(?:${own}).*|(?:${shared})(?:[/?].*)?))$`,
@@ -139,7 +155,7 @@ const bareHost = /^(?:\d{1,3}(?:\.\d{1,3}){3}|localhost|[\w-]+(?:\.[\w-]+){2,}|[
 const documentation = /^(?:https?:\/\/)?(?:[\w-]*docs?|documentation|help|support|wiki|learn|developers?|www)\./
 
 function matchOf(value: string): Match | undefined {
-  if (value.length > 600) return undefined
+  if (value.length > maxValueLength || !named.test(value)) return undefined
   const { base = '', path = '' } =
     form.exec((value.replace(prefix, '').split('#', 1)[0] ?? '').replace(/(?<![.,;:])[.,;:]+$/, ''))?.groups ?? {}
   const isAddress = /^(?:https?:\/\/|\uE000)/.test(base) || bareHost.test(base)
@@ -147,7 +163,7 @@ function matchOf(value: string): Match | undefined {
   if (base !== '' && !path.startsWith('/') && !base.endsWith('\uE001')) return undefined
   const rooted = `/${path.replace(/^\/+/, '').replaceAll(marks, unknownPart)}`
   const known = (rooted.split('?')[0] ?? '').split('/').filter((part) => part !== '' && !part.includes(unknownPart))
-  const isGeneric = !new RegExp(`^/(?:${own})`).test(rooted)
+  const isGeneric = !ownPath.test(rooted)
   if (known.length < (known[0] === 'resources' ? 2 : 1)) return undefined
   const calls = callsAt(rooted).toSorted((a, b) => unknowns(b, rooted) - unknowns(a, rooted))
   return calls.length === 0 ? undefined : { base, calls, isGeneric, isRooted: base !== '' || path.startsWith('/') }

@@ -18,23 +18,43 @@ const insertion =
 const insertions = new RegExp(insertion, 'g')
 const name =
   /[@$]{0,2}[A-Za-z_]\w{0,80}[?!]?(?:(?:\??\.|::|->)[A-Za-z_]\w{0,80}){0,8}(?:\([^()"'`\s]{0,100}\))?(?![\w/:=%-])/
-const tokens = new RegExp(
-  [
-    String.raw`(?<blank>(?:\s|\\\r?\n)+)`,
-    String.raw`(?<prefix>\b[fFrRbBuU]{1,2}|[$@]{1,2})?(?<quote>["'${'`'}])`,
-    String.raw`(?<key>[\w-]{1,40}[=:](?=[fFrRbBuU$@]{0,2}["'${'`'}]))`,
-    `(?<insertion>${insertion.source})`,
-    String.raw`(?<join>\+(?!=)|\.\.?(?=\s*["'$])|&(?=\s))`,
-    `(?<name>${name.source})`,
-    String.raw`(?<word>(?:[\w/:=?.@%~-]|\\/|\+(?!\s)|&(?=\w))+)`,
-    String.raw`(?<other>\\[^]|[^])`,
-  ].join('|'),
-  'y',
+interface Token {
+  readonly kind: 'blank' | 'quote' | 'key' | 'insertion' | 'join' | 'name' | 'word' | 'other'
+  /** The characters that it starts with. */
+  readonly starts: RegExp
+  readonly form: RegExp
+}
+
+/** The first that matches counts. */
+const tokens: readonly Token[] = [
+  { kind: 'blank', starts: /[\s\\]/, form: /(?:\s|\\\r?\n)+/y },
+  { kind: 'quote', starts: /[fFrRbBuU$@"'`]/, form: /(?:\b[fFrRbBuU]{1,2}|[$@]{1,2})?["'`]/y },
+  { kind: 'key', starts: /[\w-]/, form: /[\w-]{1,40}[=:](?=[fFrRbBuU$@]{0,2}["'`])/y },
+  { kind: 'insertion', starts: /[$#{\\%]/, form: new RegExp(insertion, 'y') },
+  { kind: 'join', starts: /[+.&]/, form: /\+(?!=)|\.\.?(?=\s*["'$])|&(?=\s)/y },
+  { kind: 'name', starts: /[@$A-Za-z_]/, form: new RegExp(name, 'y') },
+  { kind: 'word', starts: /[\w/:=?.@%~+&\\-]/, form: /(?:[\w/:=?.@%~-]|\\\/|\+(?!\s)|&(?=\w))+/y },
+  { kind: 'other', starts: /./s, form: /\\.|[()<>|*^!,;[\]}]+|./sy },
+]
+/** The tokens that may start with each character of ASCII; a blank or another one with any other character. */
+const startingWith = Array.from({ length: 128 }, (_, code) =>
+  tokens.filter(({ starts }) => starts.test(String.fromCharCode(code))),
 )
-const isPiece = new Set(['quote', 'insertion', 'name', 'word'])
+const beyondAscii = tokens.filter(({ kind }) => kind === 'blank' || kind === 'other')
+const isPiece = new Set<Token['kind']>(['quote', 'insertion', 'name', 'word'])
+
+/** The kind of the token at `at`, and where it ends. */
+function tokenAt(line: string, at: number): [kind: Token['kind'], end: number] {
+  for (const { kind, form } of startingWith[line.charCodeAt(at)] ?? beyondAscii) {
+    form.lastIndex = at
+    if (form.test(line)) return [kind, form.lastIndex]
+  }
+  return ['other', at + 1]
+}
 
 /** Returns the name that an expression refers to, such as `endpoint` for `this.endpoint` and `@endpoint`. */
 function nameOf(expression: string): string {
+  if (/^\w+$/.test(expression)) return expression
   const [plain = ''] = expression.replace(/^\W+/, '').split(/[()}\s]|:[-?=+]/, 1)
   return (/^[\w.:>?-]+$/.test(plain) ? /(?<!\w)\w+$/ : /\w+/).exec(plain)?.[0] ?? ''
 }
@@ -64,23 +84,22 @@ export function textsOf(line: string, comment: string | undefined, offset = 0, d
   }
   for (let at = 0, wasBlank = true; at < line.length; ) {
     if (wasBlank && comment !== undefined && line.startsWith(comment, at)) break
-    tokens.lastIndex = at
-    const { 0: token = '', groups = {} } = tokens.exec(line) ?? {}
     const start = at
-    at += token.length
-    const kind = Object.keys(groups).find((each) => each !== 'prefix' && groups[each] !== undefined) ?? 'other'
+    const [kind, tokenEnd] = tokenAt(line, at)
+    at = tokenEnd
     // Adjacent pieces, and pieces around a joining operator, are one text.
     if (isPiece.has(kind) && wasBlank && !isJoined) finish()
     wasBlank = kind === 'blank'
     if (kind === 'quote') {
-      const [inner, end] = quoted(line, at, groups.quote ?? '')
+      const [inner, end] = quoted(line, at, line[at - 1] ?? '')
       if (/\s/.test(inner.replaceAll(insertions, ''))) {
         finish()
         if (depth < maxDepth) texts.push(...textsOf(inner, undefined, offset + at, depth + 1))
       } else add(start, end, withMarks(inner), true)
       at = end
-    } else if (kind === 'insertion' || kind === 'name') add(start, at, marked(nameOf(token)), false)
-    else if (kind === 'word' && !(current?.isQuoted && token.startsWith('.'))) add(start, at, withMarks(token), false)
+    } else if (kind === 'insertion' || kind === 'name') add(start, at, marked(nameOf(line.slice(start, at))), false)
+    else if (kind === 'word' && !(current?.isQuoted && line[start] === '.'))
+      add(start, at, withMarks(line.slice(start, at)), false)
     else if (kind !== 'blank' && kind !== 'join') finish()
     if (kind !== 'blank') isJoined = kind === 'join'
   }
