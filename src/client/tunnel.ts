@@ -3,6 +3,7 @@
 import type { Agent, IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { createWebSocketStream, WebSocket } from 'ws'
+import { answerPings, boundedSocket } from '../platform/websockets.ts'
 import { errorFromAnswer } from './answer.ts'
 import { connectionError } from './faults.ts'
 import { agentBy } from './http.ts'
@@ -85,10 +86,11 @@ function dial<T>(
   return new Promise((resolve, reject) => {
     const socket = new WebSocket(url, {
       headers: { ...headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) },
-      perMessageDeflate: false,
+      ...boundedSocket,
       ...limits,
       ...(agent && { agent }),
     })
+    answerPings(socket)
     const abort = (): void => socket.terminate()
     signal.addEventListener('abort', abort, { once: true })
     socket.once('close', () => signal.removeEventListener('abort', abort))

@@ -56,7 +56,8 @@ export const rooms: Readonly<Record<string, Imports>> = {
   'cli/line': { imports: 'api, cli, rules' },
   'cli/output': { imports: 'cli, rules', packages: 'yaml (output.ts)' },
   client: {
-    imports: 'api, platform (answer.ts, call-until-done.ts, client.ts, follow-logs.ts, relabel.ts, watch.ts)',
+    imports:
+      'api, platform (answer.ts, call-until-done.ts, client.ts, follow-logs.ts, relabel.ts, tunnel.ts, watch.ts)',
     packages: 'ws (tunnel.ts)',
   },
   console: {

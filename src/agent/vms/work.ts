@@ -3,7 +3,6 @@
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { BaseImage, Driver, Handle, VmSpec } from '../../drivers/driver.ts'
 import { failpoint } from '../../platform/failpoint.ts'
-import { createUndo, type Undo } from '../../platform/undo.ts'
 import type { Captures } from '../captures/captures.ts'
 import type { ArrivalUser } from '../images/arrival.ts'
 import { baseKeyOf, type Images } from '../images/images.ts'
@@ -13,6 +12,7 @@ import type { GrowthRequest } from './grow.ts'
 import type { Work } from './plan.ts'
 import { bytesOf, diskGbOf, driverSpec, isoFile } from './spec.ts'
 import { failPointOf, phases, type WorkStep } from './steps.ts'
+import { createUndo, type Undo } from './undo.ts'
 
 export interface Tools {
   readonly driver: Driver

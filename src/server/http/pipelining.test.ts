@@ -138,7 +138,7 @@ describe('requests of one connection', () => {
   it('run four at a time, and the next one when an answer is complete', async () => {
     socket.write(request('/').repeat(10))
     await eventually(() => assert.equal(running.length, 4))
-    // An answer behind another one is not under way to the client yet.
+    // An answer behind another one has not been sent yet.
     running[1]?.end('second')
     await sleep(50)
     assert.equal(running.length, 4)

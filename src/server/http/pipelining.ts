@@ -3,7 +3,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Requests of one connection under way: until the answer has been sent to a client that reads it. */
+/** Requests of one connection in progress. One ends when its answer has been sent to a client that reads. */
 const mostRunning = 4
 /** No client sends so many without reading an answer. */
 const mostWaiting = 100
@@ -18,7 +18,7 @@ interface Line {
 
 const lines = new WeakMap<Socket, Line>()
 
-/** Whether requests of the connection are under way. */
+/** Whether requests of the connection are in progress. */
 export const isBusy = (socket: Socket): boolean => (lines.get(socket)?.running ?? 0) > 0
 
 /** Runs at most a few requests of each connection at once. */

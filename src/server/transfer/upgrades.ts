@@ -8,6 +8,7 @@ import { createWebSocketStream, WebSocket, WebSocketServer } from 'ws'
 import { ApiError } from '../../api/errors.ts'
 import { upgradeHeader } from '../../api/nodes/agent-connection.ts'
 import type { Operation } from '../../api/operation.ts'
+import { answerPings, boundedSocket } from '../../platform/websockets.ts'
 import { lostBy } from '../gate/authenticate.ts'
 import type { App } from '../gate/charges.ts'
 import { refuseWhenStopping } from '../http/drain.ts'
@@ -32,7 +33,7 @@ const offers = new WeakMap<http.IncomingMessage, Offer>()
 const sockets = new WebSocketServer({
   noServer: true,
   clientTracking: false,
-  perMessageDeflate: false,
+  ...boundedSocket,
   maxPayload: 1_048_576,
 })
 /** Pings detect peers that vanished. */
@@ -116,7 +117,7 @@ export function dialServer(socket: Duplex, path: string, token: string): Promise
   return new Promise((resolve, reject) => {
     const open = new WebSocket(`ws://server${path}`, {
       headers: { authorization: `Bearer ${token}` },
-      perMessageDeflate: false,
+      ...boundedSocket,
       handshakeTimeout: pingMs,
       createConnection: (() => socket) as never,
     })
@@ -134,6 +135,7 @@ const isHandshake = ({ headers }: http.IncomingMessage): boolean =>
 
 /** Each message waits until the one before has been sent, so a slow reader slows the writer down. */
 function streamOf(socket: WebSocket, isFramed: boolean): Duplex {
+  answerPings(socket)
   const stream = createWebSocketStream(socket, {
     allowHalfOpen: false,
     ...(isFramed && { readableObjectMode: true, readableHighWaterMark: framesAhead, decodeStrings: false }),
