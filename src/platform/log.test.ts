@@ -1,7 +1,7 @@
 // The log lets through what is on its list and nothing else; on a terminal its lines are for people.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { createLog, readableLine } from './log.ts'
+import { createLog, logSparingly, readableLine } from './log.ts'
 
 describe('log', () => {
   const lines: string[] = []
@@ -31,11 +31,51 @@ describe('log', () => {
     assert.ok(!lines.at(-1)?.includes('canary'))
   })
 
+  it('the log has one line of a kind in ten seconds, and the next says how many were omitted', () => {
+    const at = (nowMs: number, status: number, error?: Error): void =>
+      logSparingly(
+        log,
+        error ? 'error' : 'warn',
+        'request',
+        { requestId: `r${nowMs}`, route: '/x', status },
+        error,
+        nowMs,
+      )
+    const from = lines.length
+    const written = () => lines.slice(from).map((line) => JSON.parse(line))
+    for (let nowMs = 0; nowMs < 10_000; nowMs += 10) at(nowMs, 404)
+    at(9_000, 403)
+    at(10_001, 404)
+    at(30_000, 404)
+    assert.deepEqual(
+      written().map(({ requestId, status, omitted }) => [requestId, status, omitted]),
+      [
+        ['r0', 404, undefined],
+        ['r9000', 403, undefined],
+        ['r10001', 404, 999],
+        ['r30000', 404, undefined],
+      ],
+    )
+    const fault = (): Error => new Error('here')
+    for (let count = 0; count < 3; count++) {
+      at(40_000, 500, fault())
+      at(40_000, 500, new TypeError('there'))
+    }
+    assert.deepEqual(
+      written()
+        .slice(4)
+        .map(({ problem }) => problem),
+      ['here', 'there'],
+    )
+  })
+
   it('the log on a terminal has a request, a warning and an error as short lines, without control characters', () => {
     const readable = (): string => readableLine(lines.at(-1) ?? '')
     const request = { requestId: 'r', actor: 'admin', method: 'POST', status: 201, durationMs: 81.2, remote: '::1' }
     log.info('request', { ...request, route: '/api/v1/namespaces/:namespace/vms', namespace: 'svc-ios' })
     assert.match(readable(), /^\d\d:\d\d:\d\d POST \/api\/v1\/namespaces\/svc-ios\/vms 201 81\.2 ms\n$/)
+    log.warn('request', { ...request, status: 404, route: '/x', omitted: 7 })
+    assert.match(readable(), /POST \/x 404 81\.2 ms, and 7 like it before\n$/)
     log.info('stopping', { signal: 'SIGINT' })
     assert.match(readable(), /^\d\d:\d\d:\d\d stopping signal=SIGINT\n$/)
     log.warn('lease lost', { node: 'mac-1', problem: 'no answer\u001b[2J' })

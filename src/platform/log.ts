@@ -8,7 +8,7 @@ import { preciseTimestamp } from './clock.ts'
 const allowedFields = [
   'requestId', 'actor', 'operation', 'method', 'route', 'status', 'durationMs', 'remote',
   'reason', 'problem', 'stack', 'code', 'kind', 'name', 'namespace', 'revision', 'address', 'version', 'node', 'count',
-  'keyId', 'signal', 'pid', 'folder', 'attempt', 'delayMs',
+  'keyId', 'signal', 'pid', 'folder', 'attempt', 'delayMs', 'omitted',
 ] as const // biome-ignore format: a list to read
 export type LogFields = { readonly [Field in (typeof allowedFields)[number]]?: string | number | boolean | undefined }
 
@@ -61,15 +61,58 @@ export function createLog(level: Level, write: (line: string) => void = toStanda
   }
 }
 
+/** Lines that callers can cause are of one kind if they agree in these fields, none of which has a caller's own text. */
+const kindFields = ['actor', 'method', 'route', 'status', 'reason', 'code'] as const
+const quietMs = 10_000
+/** With more kinds at once, the oldest is forgotten. */
+const maxKinds = 1_000
+interface Kind {
+  readonly untilMs: number
+  omitted: number
+}
+const kindsOf = new WeakMap<Log, Map<string, Kind>>()
+
+/**
+ * For lines that callers can cause as often as they like: logs the first of a kind, and then none for ten seconds. The
+ * next one says how many were omitted.
+ */
+export function logSparingly(
+  log: Log,
+  level: 'warn' | 'error',
+  message: string,
+  fields: LogFields,
+  error?: unknown,
+  nowMs = performance.now(),
+): void {
+  const kinds = kindsOf.get(log) ?? new Map<string, Kind>()
+  kindsOf.set(log, kinds)
+  const place = error instanceof Error ? error.stack?.split('\n').find((line) => line.startsWith('    at ')) : ''
+  const key = [
+    message,
+    error instanceof Error ? error.name : '',
+    place,
+    ...kindFields.map((name) => fields[name]),
+  ].join('\0')
+  const last = kinds.get(key)
+  if (last && nowMs < last.untilMs) {
+    last.omitted += 1
+    return
+  }
+  kinds.delete(key)
+  if (kinds.size >= maxKinds) kinds.delete(kinds.keys().next().value as string)
+  kinds.set(key, { untilMs: nowMs + quietMs, omitted: 0 })
+  log[level](message, last?.omitted ? { ...fields, omitted: last.omitted } : fields, error)
+}
+
 type Line = LogFields & { readonly level: Level; readonly time: string; readonly message: string }
 
 /** `12:03:44 POST /api/v1/namespaces/svc-default/vms 201 812 ms`, `12:03:44 warn  lease lost node=mac-1`. */
 export function readableLine(json: string): string {
   const { level, time, message, stack, ...fields } = JSON.parse(json) as Line
-  const { method, route = '', namespace = '', status, durationMs } = fields
+  const { method, route = '', namespace = '', status, durationMs, omitted } = fields
   const isRequest = message === 'request' && method !== undefined
   const subject = isRequest
-    ? `${method} ${String(route).replace(':namespace', String(namespace))} ${status} ${durationMs} ms`
+    ? `${method} ${String(route).replace(':namespace', String(namespace))} ${status} ${durationMs} ms${omitted === undefined ? '' : `, and ${omitted} like it before`}`
     : message
   const details = isRequest ? [] : Object.entries(fields).map(([name, value]) => ` ${name}=${quoted(String(value))}`)
   const label = level === 'info' || isRequest ? '' : `${level.padEnd(5)} `

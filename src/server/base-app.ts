@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { ApiError } from '../api/errors.ts'
 import type { Principal } from '../auth/principal.ts'
+import { logSparingly } from '../platform/log.ts'
 import type { Horizon } from '../store/horizon.ts'
 import { refuseWhenStale, type StalenessGuard } from './cluster/staleness-guard.ts'
 import type { Settings } from './config/settings.ts'
@@ -156,7 +157,7 @@ function refuseUnreadable(
   const code = Number(line.slice(0, 3))
   const requestId = randomBytes(6).toString('hex')
   metrics.request('unknown', 'unreadable', code, 0)
-  log.warn('a request could not be read', { requestId, status: code, code: error.code ?? '' })
+  logSparingly(log, 'warn', 'a request could not be read', { requestId, status: code, code: error.code ?? '' })
   const body = JSON.stringify({ ...new ApiError('BadRequest', message, { hint }).toStatus(requestId), code })
   socket.end(
     `HTTP/1.1 ${line}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,

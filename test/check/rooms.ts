@@ -136,7 +136,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   runners: { imports: 'platform, rules, rules/runners', packages: 'jose (github/connection.ts)' },
   server: {
     imports:
-      'api, auth, legacy, server/browser, server/cluster, server/config, server/gate, server/http, server/legacy, server/lists, server/operations, server/routes, server/transfer, store',
+      'api, auth, legacy, platform (base-app.ts), server/browser, server/cluster, server/config, server/gate, server/http, server/legacy, server/lists, server/operations, server/routes, server/transfer, store',
     packages: 'fastify',
   },
   'server/browser': {

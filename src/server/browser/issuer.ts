@@ -1,7 +1,7 @@
 // Mounts the built-in identity provider under /oidc. Requests are forwarded unparsed, measured and logged, and limited
 // by address, because each login that begins writes a record.
 import { type LocalIssuer, mount } from '../../auth/provider/issuer.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, logSparingly } from '../../platform/log.ts'
 import type { Horizon } from '../../store/horizon.ts'
 import type { App } from '../gate/charges.ts'
 import { caughtUpHere } from '../gate/read-own-writes.ts'
@@ -34,12 +34,9 @@ export function serveIssuer(app: App, services: IssuerServices): void {
         reply.raw.once('close', () => {
           const status = reply.raw.statusCode
           metrics.request(request.method, `${mount}/*`, status, reply.elapsedTime / 1_000)
-          log[status >= 400 ? 'warn' : 'debug']('login request', {
-            requestId: request.id,
-            method: request.method,
-            status,
-            remote: request.ip,
-          })
+          const fields = { requestId: request.id, method: request.method, status, remote: request.ip }
+          if (status >= 400) logSparingly(log, 'warn', 'login request', fields)
+          else log.debug('login request', fields)
         })
         reply.hijack()
         return localIssuer.handle(request.raw, reply.raw, request.ip)

@@ -6,7 +6,7 @@ import https from 'node:https'
 import net from 'node:net'
 import type { FastifyServerFactory } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, logSparingly } from '../../platform/log.ts'
 import type { Certificates, Served } from '../tls/certificates.ts'
 import { inTurn, isBusy } from './pipelining.ts'
 
@@ -174,7 +174,7 @@ class SecureSide {
         if (!socket.destroyed) server.emit('connection', socket)
       },
       (error: unknown) => {
-        this.#options.log.error('no certificate for HTTPS', {}, error)
+        logSparingly(this.#options.log, 'error', 'no certificate for HTTPS', {}, error)
         socket.destroy()
       },
     )

@@ -1,8 +1,9 @@
-// Measures every request and logs changes, refusals and faults; reads and agent reports are logged only at debug level.
+// Measures every request and logs changes, refusals and faults, and repeated refusals sparingly; reads and agent reports
+// are logged only at debug level.
 import type { FastifyInstance } from 'fastify'
 import { base } from '../../api/operation.ts'
 import { displayName, type Principal } from '../../auth/principal.ts'
-import type { Log } from '../../platform/log.ts'
+import { type Log, logSparingly } from '../../platform/log.ts'
 import type { History } from './history.ts'
 import type { Metrics } from './metrics.ts'
 
@@ -52,8 +53,7 @@ export function recordRequest({ metrics, log, history }: ObserveServices, reques
   metrics.request(method, isWatch ? `${route}?watch=true` : route, status, seconds)
   history.request(operation, seconds, isWatch === true)
   const isRoutine = method === 'GET' || route.startsWith(`${base}/agent/`)
-  const level = status >= 400 ? 'warn' : isRoutine ? 'debug' : 'info'
-  log[level]('request', {
+  const fields = {
     requestId,
     actor: principal ? displayName(principal) : 'anonymous',
     method,
@@ -62,5 +62,7 @@ export function recordRequest({ metrics, log, history }: ObserveServices, reques
     status,
     durationMs: Math.round(tookMs * 10) / 10,
     ...(remote !== undefined && { remote }),
-  })
+  }
+  if (status >= 400) logSparingly(log, 'warn', 'request', fields)
+  else log[isRoutine ? 'debug' : 'info']('request', fields)
 }

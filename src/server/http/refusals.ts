@@ -8,7 +8,7 @@ import {
   ContentUnavailableError,
   NoContentError,
 } from '../../images/content/content.ts'
-import type { Log, LogFields } from '../../platform/log.ts'
+import { type Log, type LogFields, logSparingly } from '../../platform/log.ts'
 import { isOutOfSpace } from '../../store/faults.ts'
 import { StoreError, type StoreFault } from '../../store/store.ts'
 
@@ -116,8 +116,8 @@ export function logFailure(log: Log, refusal: ApiError, fields: LogFields): void
   // Lost content is not the caller's fault, although its status is below 500.
   if (status < 500 && !(cause instanceof NoContentError)) return
   const isMeant = cause === undefined && reason !== 'InternalError'
-  if (isMeant) log.warn('a request failed', { ...fields, status, problem: message })
-  else log.error('a request failed', { ...fields, status }, cause ?? refusal)
+  if (isMeant) logSparingly(log, 'warn', 'a request failed', { ...fields, status, problem: message })
+  else logSparingly(log, 'error', 'a request failed', { ...fields, status }, cause ?? refusal)
 }
 
 type Violation = NonNullable<FastifyError['validation']>[number]
