@@ -1,7 +1,9 @@
 // One kind of record: typed reads from memory, typed writes to the store. Every write waits until the view has applied
 // it, so a writer sees its own writes, and a writer that lost a race sees what won before it retries.
+
 import { expected } from './expectation.ts'
 import { assertReal } from './rehearsal.ts'
+import type { Shares } from './shares.ts'
 import {
   compareRevs,
   type Entry,
@@ -28,6 +30,9 @@ type Revised<T> = (before: T, after: T) => T
 
 const encoded = (name: string): string => (/^[\w.-]*$/.test(name) ? name : encodeURIComponent(name))
 
+export const scopeOf = (prefix: string, key: string): string =>
+  decodeURIComponent(key.slice(prefix.length, Math.max(prefix.length, key.lastIndexOf('/'))))
+
 export type KindStore = Pick<Store, 'list' | 'watch' | 'create' | 'update' | 'delete'>
 
 export class Collection<T> {
@@ -35,12 +40,21 @@ export class Collection<T> {
   readonly view: View<T>
   readonly #store: KindStore
   readonly #revised: Revised<T>
+  /** Defined for kinds whose records belong to namespaces or callers. */
+  readonly shares: Shares<T> | undefined
 
-  constructor(store: KindStore, view: View<T>, prefix: string, revised: Revised<T> = (_before, after) => after) {
+  constructor(
+    store: KindStore,
+    view: View<T>,
+    prefix: string,
+    revised: Revised<T> = (_before, after) => after,
+    shares?: Shares<T>,
+  ) {
     this.#store = store
     this.view = view
     this.prefix = prefix
     this.#revised = revised
+    this.shares = shares
   }
 
   /**
@@ -52,7 +66,7 @@ export class Collection<T> {
   }
 
   scopeOf(key: string): string {
-    return decodeURIComponent(key.slice(this.prefix.length, Math.max(this.prefix.length, key.lastIndexOf('/'))))
+    return scopeOf(this.prefix, key)
   }
 
   get(scope: string, name: string): Entry<T> | undefined {
@@ -83,7 +97,9 @@ export class Collection<T> {
 
   async #create(key: string, requested: T, preconditions?: readonly Precondition[]): Promise<Entry<T>> {
     const { value, made } = expected(key, undefined, requested)
-    assertReal(key, value, this.at(key) !== undefined)
+    const isTaken = this.at(key) !== undefined
+    if (!isTaken) this.shares?.assertWithinLimits(key, value)
+    assertReal(key, value, isTaken)
     try {
       const created = await this.#store.create(key, value as Json, preconditions)
       made()
@@ -97,6 +113,7 @@ export class Collection<T> {
   async update(entry: Entry<T>, requested: T, preconditions?: readonly Precondition[]): Promise<Entry<T>> {
     const { value: added, made } = expected(entry.key, entry.rev, requested)
     const value = this.#revised(entry.value, added)
+    this.shares?.assertWithinLimits(entry.key, value, entry)
     assertReal(entry.key, value)
     try {
       const updated = await this.#store.update(entry.key, value as Json, entry.rev, preconditions)

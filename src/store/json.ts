@@ -1,5 +1,13 @@
-// The JSON text of a value, of a limited size.
-import { maxValueBytes, StoreError } from './store.ts'
+// Values as JSON text of a limited size.
+import { type Entry, type Json, maxValueBytes, type Rev, StoreError } from './store.ts'
+
+/** The entry that was stored as this text. */
+export const entryOf = (key: string, text: string, rev: Rev): Entry => ({
+  key,
+  value: JSON.parse(text) as Json,
+  rev,
+  bytes: Buffer.byteLength(text),
+})
 
 /** Throws TooLarge. */
 export function jsonText(key: string, value: unknown): string {

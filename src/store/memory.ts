@@ -1,7 +1,7 @@
 // The store in memory, for tests and as the simplest implementation of the contract.
 import { closed, compacted, keyExists, keyNotFound, preconditionFailed, revisionConflict, revNumber } from './faults.ts'
 import { ChangeFeed, type FeedOptions, type LogPage } from './feed.ts'
-import { jsonText } from './json.ts'
+import { entryOf, jsonText } from './json.ts'
 import { assertKey } from './keys.ts'
 import { SortedKeys } from './sorted-keys.ts'
 import type { Change, Entry, Json, Precondition, Rev, Store } from './store.ts'
@@ -61,8 +61,9 @@ export function openMemory(options: MemoryOptions = {}): Store {
       if (actual !== each.rev) throw preconditionFailed(each, actual)
     }
   }
-  const put = (key: string, value: Json, previous: Entry | undefined): Entry => {
-    const entry: Entry = { key, value, rev: String(++rev) }
+  const put = (key: string, text: string, previous: Entry | undefined): Entry => {
+    const entry = entryOf(key, text, String(++rev))
+    frozen(entry.value)
     entries.set(key, entry)
     if (!previous) keys.add(key)
     commit({ type: 'put', entry, ...(previous && { previous }) })
@@ -82,17 +83,17 @@ export function openMemory(options: MemoryOptions = {}): Store {
     async create(key, value, preconditions) {
       assertOpen()
       assertKey(key)
-      const stored = frozen(JSON.parse(jsonText(key, value)) as Json)
+      const text = jsonText(key, value)
       if (entries.has(key)) throw keyExists(key)
       assertUnmoved(preconditions)
-      return put(key, stored, undefined)
+      return put(key, text, undefined)
     },
     async update(key, value, expect, preconditions) {
       assertOpen()
-      const stored = frozen(JSON.parse(jsonText(key, value)) as Json)
+      const text = jsonText(key, value)
       const previous = expectEntry(key, expect)
       assertUnmoved(preconditions)
-      return put(key, stored, previous)
+      return put(key, text, previous)
     },
     async delete(key, expect) {
       assertOpen()

@@ -15,6 +15,8 @@ export interface Entry<T = Json> {
   readonly value: T
   /** The revision of the write that made this value. */
   readonly rev: Rev
+  /** The size of the value as JSON. Absent in entries that do not come from a store. */
+  readonly bytes?: number
 }
 
 /** Makes a write depend on another entry being unchanged since it was read at this revision. */

@@ -66,7 +66,8 @@ class Model {
 
   put(key: string, value: Json): Entry {
     const rev = ++this.rev
-    const entry = { key, value: JSON.parse(JSON.stringify(value)), rev: String(rev) }
+    const text = JSON.stringify(value)
+    const entry = { key, value: JSON.parse(text), rev: String(rev), bytes: Buffer.byteLength(text) }
     const previous = this.entries.get(key)
     this.entries.set(key, entry)
     this.log.push({ rev, change: { type: 'put', entry, ...(previous && { previous }) } })

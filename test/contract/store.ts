@@ -70,7 +70,7 @@ function writeContract(engine: Engine): void {
       const created = await store.create('/life/a', { n: 1 })
       assert.deepEqual(await store.get('/life/a'), created)
       const updated = await store.update('/life/a', { n: 2 }, created.rev)
-      assert.deepEqual(await store.get('/life/a'), { key: '/life/a', value: { n: 2 }, rev: updated.rev })
+      assert.deepEqual(await store.get('/life/a'), { key: '/life/a', value: { n: 2 }, rev: updated.rev, bytes: 7 })
       const deletion = await store.delete('/life/a', updated.rev)
       assert.equal(await store.get('/life/a'), undefined)
       const again = await store.create('/life/a', { n: 3 })

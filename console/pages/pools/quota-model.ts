@@ -4,7 +4,9 @@ import { memorySize } from '../../../src/rules/sizes.ts'
 
 export const quotaNames = quotaLimits
 type Name = (typeof quotaNames)[number]
-type Limits = { readonly [name in Name]: string }
+/** What the form has. Limits of records always have a value. */
+export const fieldNames = [...quotaNames, 'records', 'recordSize'] as const
+type Limits = { readonly [name in (typeof fieldNames)[number]]: string }
 
 export function amountText(name: Name, value: number | undefined): string | undefined {
   if (value === undefined) return undefined
@@ -27,13 +29,17 @@ export function quotaState({ used, limits, owners }: Quota) {
     : ({ tone: 'idle', word: 'Full' } as const)
 }
 
-export const limitsOf = ({ limits }: Quota): Limits =>
-  Object.fromEntries(quotaNames.map((name) => [name, String(limits[name] ?? '')])) as Limits
+export const limitsOf = ({ limits, records }: Quota): Limits =>
+  Object.fromEntries([
+    ...quotaNames.map((name) => [name, String(limits[name] ?? '')]),
+    ['records', String(records.limit)],
+    ['recordSize', String(records.sizeLimit)],
+  ]) as Limits
 
-/** Returns the changed limits. An empty field removes its limit. */
+/** Returns the changed limits. An empty field removes its limit, except those of records, which it leaves unchanged. */
 export function limitsBody(form: Limits, before: Limits): QuotaInput {
-  const changed = quotaNames.filter((name) => form[name].trim() !== before[name])
-  const removed = changed.filter((name) => form[name].trim() === '')
+  const changed = fieldNames.filter((name) => form[name].trim() !== before[name])
+  const removed = quotaNames.filter((name) => changed.includes(name) && form[name].trim() === '')
   const set = changed.filter((name) => form[name].trim() !== '')
   return {
     ...Object.fromEntries(set.map((name) => [name, Number(form[name])])),

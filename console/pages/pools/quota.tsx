@@ -1,5 +1,6 @@
 // The quota of one namespace: usage against limits, usage per owner, and the order of waiting owners.
 import { getQuota, type Quota, type QuotaOwner, setQuota } from '../../../src/api/vms/quotas.ts'
+import { memorySize } from '../../../src/rules/sizes.ts'
 import { refreshAnswers, useAnswer } from '../../api/calls.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { type ActionWords, formItem } from '../../ui/action-dialog.tsx'
@@ -12,13 +13,15 @@ import { type Column, Table } from '../../ui/table/table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { type ActionContext, useActionContext } from '../action-context.ts'
 import { EventsCard } from '../event-feed.tsx'
-import { amountText, limitsBody, limitsOf, quotaNames, quotaState, usedText } from './quota-model.ts'
+import { amountText, fieldNames, limitsBody, limitsOf, quotaNames, quotaState, usedText } from './quota-model.ts'
 
 const limitLabels = {
   vms: 'Maximum VMs',
   cpu: 'Maximum cores',
   memory: 'Maximum memory in GiB',
   macos: 'Maximum macOS VMs',
+  records: 'Maximum records of each kind',
+  recordSize: 'Maximum size of records of each kind in MiB',
 }
 
 const setWords: ActionWords = {
@@ -74,7 +77,7 @@ function quotaItems(quota: Quota, { person }: ActionContext): readonly MenuItem[
       initial: before,
       input: (values) => ({ params: { namespace }, body: limitsBody(values, before) }),
       faultOf: (values) =>
-        quotaNames.some((name) => !/^\d*(\.\d+)?$/.test(values[name]))
+        fieldNames.some((name) => !/^\d*(\.\d+)?$/.test(values[name]))
           ? 'Enter numbers, or nothing for no limit'
           : Object.keys(limitsBody(values, before)).length === 0
             ? 'Change a limit first'
@@ -82,7 +85,7 @@ function quotaItems(quota: Quota, { person }: ActionContext): readonly MenuItem[
       onDone: refreshAnswers,
       fields: ({ field }) => (
         <div className="fields">
-          {quotaNames.map((name, index) => (
+          {fieldNames.map((name, index) => (
             <TextField
               key={name}
               label={limitLabels[name]}
@@ -126,12 +129,23 @@ const QuotaView = ({ quota }: { readonly quota: Quota }) => (
             ...Object.fromEntries(
               quotaNames.map((name) => [limitLabels[name], amountText(name, quota.limits[name]) ?? 'No limit']),
             ),
+            [limitLabels.records]: quota.records.limit,
+            [limitLabels.recordSize]: quota.records.sizeLimit,
             Set: quota.updatedAt && <Time at={quota.updatedAt} />,
             'Set by': quota.updatedBy,
           }}
         />
       </Card>
     </div>
+    <Card title="Records">
+      <Table
+        label="Records"
+        columns={recordColumns}
+        rows={quota.records.stored}
+        keyOf={({ kind }) => kind}
+        sort={byKind}
+      />
+    </Card>
     <Card title="Owners by share">
       {quota.owners.length === 0 ? (
         <p className="muted">{`No VMs in ${quota.namespace}.`}</p>
@@ -147,6 +161,14 @@ const QuotaView = ({ quota }: { readonly quota: Quota }) => (
     </Card>
   </>
 )
+
+type StoredRecords = Quota['records']['stored'][number]
+const recordColumns: readonly Column<StoredRecords>[] = [
+  { title: 'Kind', look: 'name', by: ({ kind }) => kind },
+  { title: 'Records', by: ({ records }) => records, look: 'number' },
+  { title: 'Size', by: ({ size }) => size, look: 'number', cell: ({ size }) => memorySize(size) },
+]
+const byKind = [0, false] as const
 
 const columns: readonly Column<QuotaOwner>[] = [
   { title: 'Owner', look: 'name', by: ({ owner }) => owner },

@@ -13,6 +13,20 @@ const limitFields = (bounds: t.TNumberOptions = {}) => ({
 const QuotaLimits = t.Object(limitFields(), { title: 'QuotaLimits', description: 'A missing field is not limited' })
 export type QuotaLimits = t.Static<typeof QuotaLimits>
 
+const StoredRecords = t.Object(
+  { kind: t.String(), records: t.Integer(), size: t.Number({ description: 'MiB' }) },
+  { title: 'StoredRecords' },
+)
+
+const QuotaRecords = t.Object(
+  {
+    limit: t.Integer({ description: 'Records of each kind' }),
+    sizeLimit: t.Number({ description: 'Size of all records of a kind together, in MiB' }),
+    stored: t.Array(StoredRecords, { description: 'Stored records by kind' }),
+  },
+  { title: 'QuotaRecords', description: 'Limits of records. What exceeds them is refused' },
+)
+
 const QuotaUse = t.Object(
   { vms: t.Integer(), cpu: t.Integer(), memory: t.Number({ description: 'GiB' }), macos: t.Integer() },
   { title: 'QuotaUse' },
@@ -38,6 +52,7 @@ export const Quota = t.Object(
     namespace: t.String(),
     limits: QuotaLimits,
     used: QuotaUse,
+    records: QuotaRecords,
     owners: t.Array(QuotaOwner, { description: 'Owners of VMs or with a weight, lowest share first' }),
     updatedAt: t.Optional(Timestamp),
     updatedBy: t.Optional(t.String()),
@@ -52,6 +67,16 @@ export const QuotaInput = t.Object(
   {
     ...limitFields({ minimum: 0, maximum: 1_000_000 }),
     unlimited: t.Optional(t.Array(t.Enum(quotaLimits), { maxItems: 4, description: 'Limits to remove' })),
+    records: t.Optional(
+      t.Integer({ minimum: 0, maximum: 1_000_000, description: 'Records of each kind. Default: 20000' }),
+    ),
+    recordSize: t.Optional(
+      t.Number({
+        minimum: 0,
+        maximum: 1_024,
+        description: 'Size of all records of a kind together, in MiB. Default: 32',
+      }),
+    ),
     weights: t.Optional(
       t.Record(t.String({ maxLength: 320 }), t.Number({ minimum: 0.01, maximum: 1_000 }), {
         description: 'Weights of owners, as VMs show them. 1: the default again. Others are unchanged',
@@ -69,6 +94,7 @@ const example = {
   namespace: 'svc-default',
   limits: { vms: 20, cpu: 80 },
   used: { vms: 1, cpu: 4, memory: 8, macos: 1 },
+  records: { limit: 20_000, sizeLimit: 32, stored: [{ kind: 'vms', records: 1, size: 0.01 }] },
   owners: [
     {
       owner: 'ada@example.com',
@@ -102,11 +128,12 @@ export const setQuota = operation({
   summary: 'Set the quota of a namespace',
   description:
     'Changes only the fields that are sent. A limit below what is in use is refused. A VM over the quota waits, or is ' +
-    'refused with `onQuota=refuse`; running VMs are never stopped.',
+    'refused with `onQuota=refuse`; running VMs are never stopped. Limits of records may be below the current ' +
+    'numbers: nothing is deleted, and more records are refused.',
   involves: 'params.namespace',
   involvesKind: 'namespaces',
   past: 'set the quota of namespace {name}',
-  tells: ['vms', 'cpu', 'memory', 'macos', 'unlimited'],
+  tells: ['vms', 'cpu', 'memory', 'macos', 'records', 'recordSize', 'unlimited'],
   isIdempotent: true,
   body: QuotaInput,
   response: Quota,

@@ -27,12 +27,18 @@ const ownerText = ({ owner, weight, share, used, waiting }: QuotaOwner): string 
     ...(waiting === 0 ? [] : [`${waiting} waiting`]),
   ].join(', ')
 
+const recordLines = ({ records: { limit, sizeLimit, stored } }: Quota): string[] => [
+  `limit ${limit} and ${memorySize(sizeLimit)} of each kind`,
+  ...stored.map(({ kind, records, size }) => `${kind}: ${records}, ${memorySize(size)}`),
+]
+
 const fields: readonly Field<Quota>[] = [
   { label: 'Namespace', value: ({ namespace }) => namespace },
   { label: 'VMs', value: (quota) => line('vms', quota) },
   { label: 'CPU', value: (quota) => line('cpu', quota) },
   { label: 'Memory', value: (quota) => line('memory', quota) },
   { label: 'macOS seats', value: (quota) => line('macos', quota) },
+  { label: 'Records', value: recordLines },
   { label: 'Shares', value: ({ owners }) => owners.map(ownerText) },
   { label: 'Set', value: ({ updatedAt }) => (updatedAt === undefined ? undefined : { time: updatedAt }) },
   { label: 'Set by', value: ({ updatedBy }) => updatedBy },
@@ -65,6 +71,14 @@ const set = defineCommand({
       description: 'Maximum memory in GiB, such as 64 or 64G',
     },
     macos: { ...whole, description: 'Maximum number of macOS VMs' },
+    records: { ...whole, description: 'Maximum number of records of each kind (default 20000)' },
+    'record-size': {
+      type: 'integer',
+      value: 'MIB',
+      min: 0,
+      max: 1_024,
+      description: 'Maximum size of all records of a kind together, in MiB (default 32)',
+    },
     unlimited: {
       type: 'string',
       value: 'LIMIT[,…]',
@@ -86,9 +100,10 @@ const set = defineCommand({
     { line: 'svc3 quota set --unlimited all', does: 'Remove all limits' },
   ],
   async run(context, { options }) {
-    const { vms, cpu, memory, macos } = options
+    const { vms, cpu, memory, macos, records, 'record-size': recordSize } = options
     const unlimited = unlimitedIn(options.unlimited)
-    const body: QuotaInput = defined({ vms, cpu, memory, macos, unlimited, weights: weightsIn(options.weight) })
+    const weights = weightsIn(options.weight)
+    const body: QuotaInput = defined({ vms, cpu, memory, macos, records, recordSize, unlimited, weights })
     if (Object.keys(body).length === 0)
       throw new UsageError('Specify a limit or a weight', 'For example: svc3 quota set --vms 20 --cpu 80')
     const { client, namespace } = await context.connect()

@@ -11,6 +11,7 @@ import { recordChange, uidBefore } from '../gate/audit.ts'
 import { type DeniedServices, denied } from '../gate/authenticate.ts'
 import { type VersionServices, versionGuard } from '../gate/expected-version.ts'
 import { missingNamespace } from '../gate/namespace.ts'
+import { withinRecordLimits } from '../gate/record-limits.ts'
 import { realSelector } from '../gate/spelling.ts'
 import { Answer } from '../http/answer.ts'
 import { bodyValidator, queryValidator, type Validator } from '../http/validate.ts'
@@ -98,7 +99,11 @@ export class Operations {
       await this.#record(operation, call, { requestId, answer, at: call.now, uid })
       await call.accepted?.(answer)
     }
-    const result = await guarded(call, async () => handler({ ...call, accepted }))
+    const result = await guarded(call, () =>
+      withinRecordLimits(this.#services.collections, operation, call.principal, async () =>
+        handler({ ...call, accepted }),
+      ),
+    )
     const [status, value] = result instanceof Answer ? [result.status, result.value] : [operation.status, result]
     const isUnchanged = result instanceof Answer && result.isUnchanged
     if (operation.involves && !isRecorded && !isUnchanged)

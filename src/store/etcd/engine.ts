@@ -2,7 +2,7 @@
 
 import { closed, compacted, keyExists, keyNotFound, preconditionFailed, revisionConflict } from '../faults.ts'
 import { ChangeFeed, type FeedOptions, type LogPage } from '../feed.ts'
-import { jsonText } from '../json.ts'
+import { entryOf, jsonText } from '../json.ts'
 import { assertKey, isKey } from '../keys.ts'
 import {
   type Bookmark,
@@ -131,7 +131,7 @@ class EtcdStore implements Store {
       const text = jsonText(key, value)
       const op = newOperationId()
       const before = this.#follower.revision
-      const entryAt = (revision: number): Entry => this.#written(key, JSON.parse(text) as Json, revision)
+      const entryAt = (revision: number): Entry => this.#written(key, text, revision)
       try {
         const etcdKey = this.#layout.key(key)
         const { txn } = await this.#calls.txn(
@@ -155,7 +155,7 @@ class EtcdStore implements Store {
       const op = newOperationId()
       const etcdKey = this.#layout.key(key)
       const request = encodeUpdate(etcdKey, encodeRecord(etcdKey, op, text), wanted, this.#preconditions(preconditions))
-      const entryAt = (revision: number): Entry => this.#written(key, JSON.parse(text) as Json, revision)
+      const entryAt = (revision: number): Entry => this.#written(key, text, revision)
       try {
         const { txn, perhapsBefore } = await this.#calls.txn(request, repeatableOptions)
         const { succeeded, found, header } = txn
@@ -305,9 +305,9 @@ class EtcdStore implements Store {
     return new Error('etcd refused a write of which every comparison holds')
   }
 
-  #written(key: string, value: Json, revision: number): Entry {
+  #written(key: string, text: string, revision: number): Entry {
     this.#acknowledge(revision)
-    return { key, value, rev: this.#layout.rev(revision) }
+    return entryOf(key, text, this.#layout.rev(revision))
   }
 
   #acknowledge(revision: number): void {

@@ -37,6 +37,8 @@ interface Envelope {
   /** The id of the write, by which a writer recognises its own record. */
   readonly op: string
   readonly value: Json
+  /** The length of the value. */
+  readonly bytes: number
 }
 
 const writer = randomBytes(9).toString('base64url')
@@ -62,7 +64,7 @@ function unseal({ key, value }: Pick<KeyValue, 'key' | 'value'>): Envelope | und
   const text = value.subarray(head.length, -1)
   if (sum !== undefined && sumOf(Buffer.from(key), op, text) !== Number(sum)) return undefined
   try {
-    return { op, value: JSON.parse(text.toString()) as Json }
+    return { op, value: JSON.parse(text.toString()) as Json, bytes: text.length }
   } catch {
     return undefined
   }
@@ -137,12 +139,12 @@ export class Layout {
   /** Throws Damaged for a value that svc3 did not write. */
   entry(kv: KeyValue): Entry {
     const envelope = unseal(kv)
-    if (envelope) return this.#entry(kv, envelope.value)
+    if (envelope) return this.#entry(kv, envelope)
     throw damaged(kv.key.slice(this.#data.length), `the value of etcd's key "${kv.key}" is not what svc3 wrote`)
   }
 
-  #entry({ key, modRevision }: KeyValue, value: Json): Entry {
-    return { key: key.slice(this.#data.length), value, rev: this.rev(modRevision) }
+  #entry({ key, modRevision }: KeyValue, { value, bytes }: Envelope): Entry {
+    return { key: key.slice(this.#data.length), value, rev: this.rev(modRevision), bytes }
   }
 
   isWrittenBy(op: string, kv: KeyValue): boolean {
@@ -159,7 +161,7 @@ export class Layout {
     const known = before && unseal(before)
     const entry = isDelete ? undefined : this.entry(kv)
     if (!isFirst && !known) return 'gap'
-    const previous = before && known && this.#entry(before, known.value)
+    const previous = before && known && this.#entry(before, known)
     if (entry) return { type: 'put', entry, ...(previous && { previous }) }
     return previous && { type: 'delete', key: previous.key, rev: this.rev(kv.modRevision), previous }
   }

@@ -1,5 +1,7 @@
 // The kinds of records: the prefix of each in the store, and its type.
-import { Collection, type KindStore } from '../collection.ts'
+
+import { Collection, type KindStore, scopeOf } from '../collection.ts'
+import { Shares, type Stored } from '../shares.ts'
 import type { Store } from '../store.ts'
 import { View } from '../view.ts'
 import { type EventRecord, storedEvents } from './events.ts'
@@ -184,60 +186,71 @@ const imageSpec = ({ content, sizeBytes, source, sourceType, owner }: ImageRecor
   owner,
 ]
 
+/** The namespace that an image was made in. Images that came with svc3 have none. */
+const madeIn = ({ sourceNamespace }: ImageRecord) => sourceNamespace
+
+/**
+ * To whom the records of each kind belong. `namespace`: their scope, within the limits of its quota. `caller`: their
+ * scope, within separate limits. `service`: only the service, nodes and administrators make them, or they expire.
+ */
 const kinds = {
-  namespaces: kind<NamespaceRecord>('/namespaces/'),
-  registryCredentials: sealed<RegistryCredentialRecord>('/registry-credentials/'),
-  signingKeys: sealed<SigningKeyRecord>('/signing-keys/'),
-  answers: kind<AnswerRecord>('/answers/'),
-  certificates: sealed<CertificateRecord>('/certificates/'),
-  issuerKeys: sealed<IssuerKeysRecord>('/issuer-keys/'),
-  logins: sealed<LoginRecord>('/logins/'),
-  users: sealed<UserRecord>('/users/'),
-  browserSessions: sealed<BrowserSessionRecord>('/browser-sessions/'),
-  serviceAccounts: kind<ServiceAccountRecord>('/service-accounts/'),
+  namespaces: kind<NamespaceRecord>('/namespaces/', 'service'),
+  registryCredentials: sealed<RegistryCredentialRecord>('/registry-credentials/', 'namespace'),
+  signingKeys: sealed<SigningKeyRecord>('/signing-keys/', 'service'),
+  answers: kind<AnswerRecord>('/answers/', 'caller'),
+  certificates: sealed<CertificateRecord>('/certificates/', 'service'),
+  issuerKeys: sealed<IssuerKeysRecord>('/issuer-keys/', 'service'),
+  logins: sealed<LoginRecord>('/logins/', 'service'),
+  users: sealed<UserRecord>('/users/', 'service'),
+  browserSessions: sealed<BrowserSessionRecord>('/browser-sessions/', 'service'),
+  serviceAccounts: kind<ServiceAccountRecord>('/service-accounts/', 'namespace'),
   roleBindings: kind<RoleBindingRecord>(
     '/role-bindings/',
+    'namespace',
     undefined,
     raising(({ users, serviceAccounts }) => [users, serviceAccounts]),
   ),
-  events: kind<EventRecord>('/events/', storedEvents),
+  events: kind<EventRecord>('/events/', 'service', storedEvents),
   vms: kind<VmRecord>(
     '/vms/',
+    'namespace',
     storedVms,
     raising(({ shape, reservedPorts }) => [shape, reservedPorts]),
   ),
-  vmSecrets: sealed<VmSecretRecord>('/vm-secrets/'),
+  vmSecrets: sealed<VmSecretRecord>('/vm-secrets/', ({ namespace }) => namespace),
   vmConfigs: kind<VmConfigRecord>(
     '/vm-configs/',
+    'namespace',
     undefined,
     raising(({ shape }) => [shape]),
   ),
-  pools: kind<PoolRecord>('/pools/'),
-  runnerPools: kind<RunnerPoolRecord>('/runner-pools/'),
-  runnerCredentials: sealed<RunnerCredentialRecord>('/runner-credentials/'),
-  runners: kind<RunnerRecord>('/runners/'),
-  runnerJobs: kind<RunnerJobRecord>('/runner-jobs/'),
+  pools: kind<PoolRecord>('/pools/', 'namespace'),
+  runnerPools: kind<RunnerPoolRecord>('/runner-pools/', 'namespace'),
+  runnerCredentials: sealed<RunnerCredentialRecord>('/runner-credentials/', ({ namespace }) => namespace),
+  runners: kind<RunnerRecord>('/runners/', 'service'),
+  runnerJobs: kind<RunnerJobRecord>('/runner-jobs/', 'service'),
   nodes: kind<NodeRecord>(
     '/nodes/',
+    'service',
     undefined,
     raising(({ tags, namespace, isCordoned }) => [tags, namespace, isCordoned]),
   ),
-  images: kind<ImageRecord>('/images/', undefined, raising(imageSpec)),
-  isos: kind<ImageRecord>('/isos/', undefined, raising(imageSpec)),
-  bootOrders: kind<BootOrderRecord>('/boot-orders/'),
-  pushJobs: kind<PushJobRecord>('/push-jobs/'),
-  quotas: kind<QuotaRecord>('/quotas/'),
-  legacyUsage: kind<LegacyUsageRecord>('/legacy-usage/'),
-  history: kind<HistoryRecord>('/history/'),
-  vmEnds: kind<VmEndsRecord>('/vm-ends/'),
-  usage: kind<UsageRecord>('/usage/'),
-  cluster: kind<ClusterRecord>('/cluster/'),
-  servers: kind<ServerRecord>('/servers/'),
-  knownServers: kind<KnownServerRecord>('/known-servers/'),
-  presence: kind<PresenceRecord>('/presence/'),
-  uploadPlaces: kind<UploadPlaceRecord>('/upload-places/'),
-  used: kind<UsedRecord>('/used/'),
-  loginTries: kind<LoginTriesRecord>('/login-tries/'),
+  images: kind<ImageRecord>('/images/', madeIn, undefined, raising(imageSpec)),
+  isos: kind<ImageRecord>('/isos/', madeIn, undefined, raising(imageSpec)),
+  bootOrders: kind<BootOrderRecord>('/boot-orders/', 'service'),
+  pushJobs: kind<PushJobRecord>('/push-jobs/', 'namespace'),
+  quotas: kind<QuotaRecord>('/quotas/', 'service'),
+  legacyUsage: kind<LegacyUsageRecord>('/legacy-usage/', 'service'),
+  history: kind<HistoryRecord>('/history/', 'service'),
+  vmEnds: kind<VmEndsRecord>('/vm-ends/', 'service'),
+  usage: kind<UsageRecord>('/usage/', 'service'),
+  cluster: kind<ClusterRecord>('/cluster/', 'service'),
+  servers: kind<ServerRecord>('/servers/', 'service'),
+  knownServers: kind<KnownServerRecord>('/known-servers/', 'service'),
+  presence: kind<PresenceRecord>('/presence/', 'service'),
+  uploadPlaces: kind<UploadPlaceRecord>('/upload-places/', 'service'),
+  used: kind<UsedRecord>('/used/', 'service'),
+  loginTries: kind<LoginTriesRecord>('/login-tries/', 'service'),
 }
 
 type Kinds = typeof kinds
@@ -246,7 +259,7 @@ export type Collections = Opened & AsyncDisposable & { readonly nodeVms: NodeVms
 
 /** Opens every collection and waits until each has read its records. */
 export async function openCollections(store: Store, signal?: AbortSignal): Promise<Collections> {
-  const opened = Object.entries(kinds).map(([name, { open }]) => [name, open(store)] as const)
+  const opened = Object.entries(kinds).map(([name, { open }]) => [name, open(store, name)] as const)
   const collections = Object.fromEntries(opened) as unknown as Opened
   const nodeVms = new NodeVms(collections.vms)
   const close = async (): Promise<void> => {
@@ -262,24 +275,50 @@ export async function openCollections(store: Store, signal?: AbortSignal): Promi
 export const viewsOf = (collections: Collections): readonly View<unknown>[] =>
   Object.keys(kinds).map((name) => collections[name as keyof typeof kinds].view as View<unknown>)
 
+/** What a namespace has stored of each kind that belongs to namespaces. */
+export const storedBy = (
+  collections: Collections,
+  namespace: string,
+): readonly (Stored & { readonly kind: string })[] =>
+  Object.entries(kinds).flatMap(([kind, { owner }]) => {
+    const stored = owner === 'caller' ? undefined : collections[kind as keyof Kinds].shares?.of(namespace)
+    return stored && stored.records > 0 ? [{ kind, ...stored }] : []
+  })
+
 export const sealedOf = (collections: Collections): readonly Collection<SealedRecord>[] =>
   Object.entries(kinds).flatMap(([name, { isSealed }]) =>
     isSealed ? (collections[name as keyof Kinds] as unknown as Collection<SealedRecord>) : [],
   )
 
+type Owner<T> = 'namespace' | 'caller' | 'service' | ((record: T) => string | undefined)
+
 /** A kind without secrets. Does not compile for records with a sealed field. */
 function kind<T>(
   prefix: T extends SealedRecord ? never : string,
+  owner: Owner<T>,
   through: (store: Store) => KindStore = (store) => store,
   revised: (before: T, after: T) => T = (_before, after) => after,
 ) {
-  return { isSealed: false, open: (store: Store) => opened<T>(through(store), prefix, revised) }
+  return {
+    isSealed: false,
+    owner,
+    open: (store: Store, name: string) => opened<T>(name, through(store), prefix, owner, revised),
+  }
 }
 
-function sealed<T extends SealedRecord>(prefix: string) {
-  return { isSealed: true, open: (store: Store) => opened<T>(store, prefix) }
+function sealed<T extends SealedRecord>(prefix: string, owner: Owner<T>) {
+  return { isSealed: true, owner, open: (store: Store, name: string) => opened<T>(name, store, prefix, owner) }
 }
 
-function opened<T>(store: KindStore, prefix: string, revised?: (before: T, after: T) => T): Collection<T> {
-  return new Collection(store, new View<T>(store, prefix), prefix, revised)
+function opened<T>(
+  name: string,
+  store: KindStore,
+  prefix: string,
+  owner: Owner<T>,
+  revised?: (before: T, after: T) => T,
+): Collection<T> {
+  const view = new View<T>(store, prefix)
+  const ownerOf =
+    typeof owner === 'function' ? (_: string, value: T) => owner(value) : (key: string) => scopeOf(prefix, key)
+  return new Collection(store, view, prefix, revised, owner === 'service' ? undefined : new Shares(name, view, ownerOf))
 }

@@ -135,6 +135,8 @@ export interface QuotaRecord {
     readonly memoryMiB?: number
     readonly macos?: number
   }
+  /** Limits of each kind of record that differ from the default. */
+  readonly records?: { readonly records?: number; readonly bytes?: number }
   /** By owner: its use is divided by this to order waiting VMs. Default: 1. */
   readonly weights: Readonly<Record<string, number>>
   /** By the uid of a VM. Empty while nothing is limited. */

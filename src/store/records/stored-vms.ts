@@ -21,6 +21,7 @@ export function storedVms(store: Store): KindStore {
       return loaded(entry).value
     },
     rev: entry.rev,
+    ...(entry.bytes !== undefined && { bytes: entry.bytes }),
   })
   const loadedChange = (change: Change): Change => ({
     ...change,

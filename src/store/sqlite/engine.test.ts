@@ -210,7 +210,7 @@ test('data of schema version 2 become version 3 when they are opened, and nothin
   assert.equal(versionOf(folder), 3)
   assert.equal(versionOf(folder, 2), 2)
   const upgraded = await openSqlite(folder)
-  assert.deepEqual(await upgraded.list(''), { entries: [{ key: '/a', value: 2, rev: '2' }], rev: '2' })
+  assert.deepEqual(await upgraded.list(''), { entries: [{ key: '/a', value: 2, rev: '2', bytes: 1 }], rev: '2' })
   assert.equal((await upgraded.create('/b', 1)).rev, '3')
   await upgraded.close()
   assert.equal(versionOf(folder), 3)
@@ -240,8 +240,8 @@ test('data of schema version 1 get their checksums when they are opened, and dam
   const kept = fs.readFileSync(file)
   const store = await openSqlite(folder)
   const expected = [
-    { key: '/a', value: 'old', rev: '2' },
-    { key: '/b', value: 2, rev: '5' },
+    { key: '/a', value: 'old', rev: '2', bytes: 5 },
+    { key: '/b', value: 2, rev: '5', bytes: 1 },
   ]
   assert.deepEqual(await store.list(''), { entries: expected, rev: '7' })
   await store.update('/a', 'new', '2')

@@ -15,7 +15,7 @@ import {
   revNumber,
 } from '../faults.ts'
 import { ChangeFeed, type FeedOptions, type LogPage } from '../feed.ts'
-import { jsonText } from '../json.ts'
+import { entryOf, jsonText } from '../json.ts'
 import { assertKey, isKey } from '../keys.ts'
 import {
   type Bookmark,
@@ -94,8 +94,6 @@ async function prepareFiles(folder: string, file: string): Promise<void> {
 
 interface Waiting {
   readonly request: Request
-  /** The value as it will be read. */
-  readonly value: Json | undefined
   readonly resolve: (settled: Settled) => void
   readonly reject: (error: StoreError) => void
 }
@@ -156,7 +154,7 @@ class SqliteStore implements Store {
     assertKey(key)
     const text = jsonText(key, value)
     const request: Request = ['create', key, text, preconditionsOf(preconditions)]
-    const { answer, entry } = await this.#ask(request, JSON.parse(text) as Json)
+    const { answer, entry } = await this.#ask(request)
     if (answer[0] === 'exists') throw keyExists(key)
     if (!entry) throw failedPrecondition(preconditions, answer)
     return entry
@@ -166,7 +164,7 @@ class SqliteStore implements Store {
     const text = jsonText(key, value)
     if (!isKey(key)) throw keyNotFound(key)
     const request: Request = ['update', key, text, revNumber(expect), preconditionsOf(preconditions)]
-    const { answer, entry } = await this.#ask(request, JSON.parse(text) as Json)
+    const { answer, entry } = await this.#ask(request)
     if (answer[0] === 'absent') throw keyNotFound(key)
     if (answer[0] === 'conflict') throw revisionConflict(key, expect, String(answer[1]))
     if (!entry) throw failedPrecondition(preconditions, answer)
@@ -225,11 +223,11 @@ class SqliteStore implements Store {
     return { changes: rows.map(toChange), rev: String(rev) }
   }
 
-  #ask(request: Request, value?: Json): Promise<Settled> {
+  #ask(request: Request): Promise<Settled> {
     return new Promise((resolve, reject) => {
       if (this.#death) throw new StoreError('Unavailable', this.#death.message, { cause: this.#death })
       if (this.#closing) throw closed()
-      if (this.#unsent.push({ request, value, resolve, reject }) === 1) this.#sendSoon()
+      if (this.#unsent.push({ request, resolve, reject }) === 1) this.#sendSoon()
     })
   }
 
@@ -252,12 +250,12 @@ class SqliteStore implements Store {
     let rev: number | undefined
     for (const answer of answers) {
       const waiting = this.#nextSent()
-      const [kind, key] = waiting.request
+      const { request } = waiting
       let entry: Entry | undefined
       if (answer[0] === 'written') {
         rev = answer[1]
-        if (kind === 'create' || kind === 'update') entry = { key, value: waiting.value as Json, rev: String(rev) }
-        changes.push(committed(String(key), entry, answer))
+        if (request[0] === 'create' || request[0] === 'update') entry = entryOf(request[1], request[2], String(rev))
+        changes.push(committed(String(request[1]), entry, answer))
       }
       settled.push({ waiting, answer, entry })
     }
@@ -296,7 +294,7 @@ class SqliteStore implements Store {
   }
 }
 
-const toEntry = ([key, text, rev]: Row): Entry => ({ key, value: JSON.parse(text) as Json, rev: String(rev) })
+const toEntry = ([key, text, rev]: Row): Entry => entryOf(key, text, String(rev))
 
 const toPrevious = (key: string, text: string | null, rev: number | null): Entry | undefined =>
   text === null || rev === null ? undefined : toEntry([key, text, rev])

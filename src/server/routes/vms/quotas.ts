@@ -17,11 +17,13 @@ import {
 } from '../../../rules/queue/quota.ts'
 import { amountsOf, capacityIn, shareOf, usageByOwner } from '../../../rules/queue/shares.ts'
 import { requestedMemoryMiB } from '../../../rules/sizes.ts'
-import type { Collections } from '../../../store/records/collections.ts'
+import { type Collections, storedBy } from '../../../store/records/collections.ts'
 import type { NodeRecord, QuotaRecord, VmRecord } from '../../../store/records/fleet-records.ts'
-import { quotaKey, quotaOf } from '../../../store/records/quotas.ts'
+import { defaultRecordLimits, quotaKey, quotaOf, recordLimitsOf } from '../../../store/records/quotas.ts'
 import { holdsQuota, isDeleted } from '../../../store/records/vms.ts'
+import type { Stored } from '../../../store/shares.ts'
 import { checkNamespace, writeInside } from '../../gate/namespace.ts'
+import { wireOf } from '../../gate/record-limits.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
 const kind = 'quotas'
@@ -58,9 +60,20 @@ export function quotas(services: QuotaServices): HandlersOf<typeof api> {
       namespace,
       limits: shownLimits(quota?.limits ?? {}),
       used: shownUse(all),
+      records: recordsView(namespace),
       owners: owners.sort((a, b) => a.share - b.share || (a.owner < b.owner ? -1 : 1)),
       ...(quota && { updatedAt: quota.updatedAt, updatedBy: quota.updatedBy }),
     }
+  }
+
+  function recordsView(namespace: string): api.Quota['records'] {
+    const { records: limit, bytes } = recordLimitsOf(collections, namespace)
+    const stored = storedBy(collections, namespace).map(({ kind, records, bytes: size }) => ({
+      kind: wireOf(kind),
+      records,
+      size: mebibytes(size),
+    }))
+    return { limit, sizeLimit: mebibytes(bytes), stored }
   }
 
   return {
@@ -74,12 +87,13 @@ export function quotas(services: QuotaServices): HandlersOf<typeof api> {
       const next = (record: QuotaRecord | undefined): QuotaRecord | null => {
         const limits = limitsWith(record?.limits ?? {}, body)
         const weights = weightsWith(record?.weights ?? {}, body.weights ?? {})
-        if (!isLimited(limits) && Object.keys(weights).length === 0) return null
+        const records = recordLimitsWith(record?.records ?? {}, body)
+        if (!isLimited(limits) && [weights, records].every((each) => Object.keys(each).length === 0)) return null
         // With the first limit, VMs that already have a node start to count.
         const used = isLimited(limits) ? { ...takenBy(vmsIn(namespace), nodeOf), ...record?.used } : {}
         const problems = tooLow(limits, totalOf(used))
         if (problems.length > 0) throw belowUse(namespace, problems)
-        return { limits, weights, used, updatedAt: timestamp(now), updatedBy: displayName(principal) }
+        return { limits, weights, records, used, updatedAt: timestamp(now), updatedBy: displayName(principal) }
       }
       await writeInside(services, namespace, (space) =>
         collections.quotas.change(quotaKey(collections, namespace), next, [space]),
@@ -116,10 +130,25 @@ function limitsWith(
   return Object.fromEntries([...unchanged, ...Object.entries(set).filter(([, value]) => value !== undefined)])
 }
 
+/** Limits that are the default are not stored. */
+function recordLimitsWith(
+  before: Partial<Stored>,
+  { records, recordSize }: api.QuotaInput,
+): NonNullable<QuotaRecord['records']> {
+  const bytes = recordSize === undefined ? undefined : Math.floor(recordSize * bytesPerMebibyte)
+  const limits = { ...before, ...defined({ records, bytes }) }
+  return Object.fromEntries(
+    Object.entries(limits).filter(([name, limit]) => limit !== defaultRecordLimits[name as keyof Stored]),
+  )
+}
+
 const weightsWith = (weights: QuotaRecord['weights'], changes: QuotaRecord['weights']): QuotaRecord['weights'] =>
   Object.fromEntries(Object.entries({ ...weights, ...changes }).filter(([, weight]) => weight !== 1))
 
 const gib = (mebibytes: number): number => Number((mebibytes / 1_024).toFixed(2))
+
+const bytesPerMebibyte = 1_048_576
+const mebibytes = (bytes: number): number => Number((bytes / bytesPerMebibyte).toPrecision(4))
 
 const shownUse = ({ vms, cpu, memoryMiB, macos }: Totals): api.QuotaUse => ({ vms, cpu, memory: gib(memoryMiB), macos })
 
