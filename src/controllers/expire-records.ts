@@ -1,7 +1,7 @@
 // Deletes records that have expired, and bounds the number of events and of stored answers.
 import { timestamp } from '../platform/clock.ts'
 import type { Loop } from '../platform/loop.ts'
-import { hasExpired, keptAnswers, keptEvents } from '../rules/retention.ts'
+import { hasExpired, keptEvents } from '../rules/retention.ts'
 import type { Collection } from '../store/collection.ts'
 import { type Entry, ignoreLost } from '../store/store.ts'
 import { type Controller, startController } from './controller.ts'
@@ -33,8 +33,7 @@ export async function expireRecordsOnce(
       if (!signal.aborted && isExpired(entry.value, entry)) await collection.delete(entry).catch(ignoreLost)
   }
 
-  const surplusAnswers = oldestBeyond(keptAnswers, answers, ({ createdAt }) => createdAt)
-  await expire(answers, ({ createdAt }, entry) => surplusAnswers.has(entry) || hasExpired('answer', createdAt, at))
+  await expire(answers, ({ createdAt }) => hasExpired('answer', createdAt, at))
   // Names of events begin with the time. An event that shares the record of another one is deleted with that.
   const surplusEvents = oldestBeyond(maxEvents, events, ({ name }) => name)
   await expire(events, ({ heldBy }, entry) => heldBy === undefined && surplusEvents.has(entry))

@@ -20,8 +20,8 @@ export const expiryOf = (kind: keyof typeof keptSeconds, endedAt: string): Date 
 /** The limit for the whole cluster. */
 export const keptEvents = 20_000
 
-/** The limit for all callers together. */
-export const keptAnswers = 100_000
+/** The limit for each caller. */
+export const keptAnswers = { maxRecords: 10_000, maxBytes: 16 * 1_048_576 }
 
 /** After this time without a response of the node, a save, commit or push has failed. */
 export const lostNodeSeconds = 3_600

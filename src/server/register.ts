@@ -8,7 +8,6 @@ import { chargeOf, guard, stillThere } from './gate/authenticate.ts'
 import type { App, ChargedRoute } from './gate/charges.ts'
 import { type Answered, type Idempotency, requestKeyOf } from './gate/idempotency.ts'
 import type { SpellingServices } from './gate/spelling.ts'
-import { refusalOf } from './http/refusals.ts'
 import { renderer } from './http/render.ts'
 import { streamChanges } from './lists/watches.ts'
 import type { Call } from './operations/handlers.ts'
@@ -104,7 +103,7 @@ function plainAnswer(operation: Operation, services: RouteServices): Respond {
     })
     // Answers to uploads are not stored, because the body is not hashed. The record recognises a repeated upload.
     if (key && !upload) {
-      const { status, body } = await idempotency.once(key, () => run(key.stamp).catch(asAnswer(request.id)))
+      const { status, body } = await idempotency.once(key, () => run(key.stamp))
       return reply.code(status).type(type).send(body)
     }
     const { status, body, version } = await run(key?.stamp)
@@ -113,15 +112,6 @@ function plainAnswer(operation: Operation, services: RouteServices): Respond {
     return reply.code(status).type(type).send(body)
   }
 }
-
-/** Refusals are stored and repeated like other answers. */
-const asAnswer =
-  (requestId: string) =>
-  (error: unknown): Answered => {
-    const refusal = refusalOf(error)
-    if (refusal.code >= 500) throw error
-    return { status: refusal.code, body: JSON.stringify(refusal.toStatus(requestId)) }
-  }
 
 function listAnswer(operation: ListedOperation, services: RouteServices): Respond {
   return (call, request, reply) => {

@@ -1,11 +1,13 @@
 // Idempotency-Key: a POST that is repeated with the same key within 24 hours gets the first answer, also after a crash
-// or while the first request is still running. Each caller has their own keys.
+// or while the first request is still running. A refusal is not stored: it changed nothing, and a repeated request is
+// judged again. Each caller has their own keys, and a limited number of stored answers, of which the oldest are deleted.
 import { createHmac } from 'node:crypto'
 import { ApiError, badRequest, invalidField } from '../../api/errors.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
+import { keptAnswers } from '../../rules/retention.ts'
 import type { AnswerRecord, Collections } from '../../store/records/collections.ts'
-import { isFault } from '../../store/store.ts'
+import { ignoreLost, isFault } from '../../store/store.ts'
 
 export interface Answered {
   readonly status: number
@@ -22,6 +24,8 @@ interface Keyed {
 }
 
 interface RequestKey {
+  /** The hash of the caller, who may store a limited number of answers. */
+  readonly caller: string
   readonly key: string
   /** Distinguishes a repeated request from another request with the same key. */
   readonly fingerprint: string
@@ -45,7 +49,7 @@ export function requestKeyOf(
     createHmac('sha256', secret).update(JSON.stringify(parts)).digest('base64url')
   const key = hash(caller, operation, canonical(params), header)
   const fingerprint = hash(key, canonical(body))
-  return { key, fingerprint, stamp: hash(key, fingerprint) }
+  return { caller: hash(caller), key, fingerprint, stamp: hash(key, fingerprint) }
 }
 
 /** Canonical JSON: the same text for equal values, regardless of the order of fields. */
@@ -63,24 +67,22 @@ export interface IdempotencyServices {
   readonly log: Log
 }
 
-/** Only refusals up to this size are stored, because a caller can cause many and each is kept for a day. */
-const maxRefusalChars = 65_536
-
 export class Idempotency {
   readonly #services: IdempotencyServices
   readonly #underWay = new Map<string, { readonly fingerprint: string; readonly answer: Promise<Answered> }>()
+  readonly #trimming = new Set<string>()
 
   constructor(services: IdempotencyServices) {
     this.#services = services
   }
 
-  /** Runs the request, or returns the stored answer. Refusals are stored too, internal errors are not. */
-  async once({ key, fingerprint }: RequestKey, run: () => Promise<Answered>): Promise<Answered> {
-    const earlier = this.#underWay.get(key) ?? this.#stored(key)
+  /** Runs the request, or returns the stored answer. */
+  async once({ caller, key, fingerprint }: RequestKey, run: () => Promise<Answered>): Promise<Answered> {
+    const earlier = this.#underWay.get(key) ?? this.#stored(caller, key)
     if (earlier && earlier.fingerprint !== fingerprint) throw reused()
     if (earlier) return earlier.answer
     const answer = run().then(async (answered) => {
-      await this.#keep(key, fingerprint, answered)
+      await this.#keep(caller, key, fingerprint, answered)
       return answered
     })
     this.#underWay.set(key, { fingerprint, answer })
@@ -91,8 +93,10 @@ export class Idempotency {
     }
   }
 
-  #stored(key: string): { fingerprint: string; answer: Promise<Answered> } | undefined {
-    const record = this.#services.collections.answers.get('', key)?.value
+  #stored(caller: string, key: string): { fingerprint: string; answer: Promise<Answered> } | undefined {
+    const { answers } = this.#services.collections
+    // Until 3.0.0-alpha.30 answers were stored without their caller.
+    const record = (answers.get(caller, key) ?? answers.get('', key))?.value
     return (
       record && {
         fingerprint: record.fingerprint,
@@ -101,16 +105,38 @@ export class Idempotency {
     )
   }
 
-  async #keep(key: string, fingerprint: string, { status, body }: Answered): Promise<void> {
-    // A large refusal is not stored. It changed nothing, so a repeated request is judged again.
-    if (status >= 500 || (status >= 400 && body.length > maxRefusalChars)) return
+  async #keep(caller: string, key: string, fingerprint: string, { status, body }: Answered): Promise<void> {
     const record: AnswerRecord = { fingerprint, status, body, createdAt: timestamp(this.#services.clock.now()) }
     try {
-      await this.#services.collections.answers.create('', key, record)
+      await this.#services.collections.answers.create(caller, key, record)
+      await this.#trim(caller)
     } catch (error) {
       // The request was carried out and its record has the stamp, so the answer is sent even if it cannot be stored.
       if (!isFault(error, 'AlreadyExists'))
         this.#services.log.warn('could not store an answer for retries', { problem: String(error) })
+    }
+  }
+
+  /** Deletes the oldest answers of a caller who has too many, and an eighth more, so that this is rare. */
+  async #trim(caller: string): Promise<void> {
+    const { answers } = this.#services.collections
+    const { maxRecords, maxBytes } = keptAnswers
+    let { records, bytes } = answers.shares?.of(caller) ?? { records: 0, bytes: 0 }
+    if ((records <= maxRecords && bytes <= maxBytes) || this.#trimming.has(caller)) return
+    this.#trimming.add(caller)
+    try {
+      const surplus = answers
+        .list(caller)
+        .toSorted((a, b) => (a.value.createdAt < b.value.createdAt ? -1 : 1))
+        .filter((entry) => {
+          if (records <= maxRecords * (7 / 8) && bytes <= maxBytes * (7 / 8)) return false
+          records -= 1
+          bytes -= entry.bytes ?? 0
+          return true
+        })
+      await Promise.all(surplus.map((entry) => answers.delete(entry).catch(ignoreLost)))
+    } finally {
+      this.#trimming.delete(caller)
     }
   }
 }
