@@ -56,6 +56,7 @@ export const findMissingBlobs = operation({
   description: 'Content that it has is kept as if it were new.',
   body: t.Object({ digests: t.Array(Digest, { maxItems: 5_000 }) }),
   response: t.Object({ missing: t.Array(t.String()) }),
+  refuses: ['NotFound'],
   example: { body: { digests: [digest] }, response: { missing: [digest] } },
 })
 
@@ -66,11 +67,12 @@ export const putBlob = operation({
   allow: 'agent',
   status: 201,
   summary: 'Store a manifest or a chunk of an image',
-  description: 'Requires a Content-Length. Stored only if it matches its digest.',
+  description:
+    'Requires a Content-Length. Stored only if it matches its digest, and while the node delivers a capture.',
   isUpload: 'blob',
   consumes: 'application/octet-stream',
   response: t.Object({ digest: t.String() }),
-  refuses: ['BadRequest', 'RequestEntityTooLarge', 'ServiceUnavailable'],
+  refuses: ['NotFound', 'BadRequest', 'RequestEntityTooLarge', 'ServiceUnavailable'],
   example: { params: { digest }, response: { digest } },
 })
 

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { digestOf } from '../../../src/images/format/manifest.ts'
-import { startNode } from '../stand-ins/node.ts'
+import { addImage, startNode, startScheduler } from '../stand-ins/node.ts'
 import { eventually } from '../tools/eventually.ts'
 import { CaptureRig } from './capture-rig.ts'
 import { startService } from './service.ts'
@@ -48,7 +48,12 @@ const mount = (folder: string, ...options: string[]): void =>
   mount(folder, '-o', 'size=16m')
   process.env.TMPDIR = folder
   await using service = await startService()
-  const { token } = await startNode(service)
+  await using _ = startScheduler(service)
+  await addImage(service, 'tiny', 'amd64')
+  const { token } = await startNode(service, { react: ({ generation }) => ({ generation, diskGb: 1 }) })
+  const vms = '/api/v1/namespaces/svc-default/vms'
+  await service.call('POST', vms, { body: { name: 'saver', image: 'tiny', cpu: 1 } })
+  assert.equal((await service.call('POST', `${vms}/saver/save`, { body: { imageName: 'saved' } })).status, 202)
   const send = (bytes: Buffer) =>
     service.call('PUT', `/api/v1/agent/blobs/${digestOf(bytes)}`, {
       token,

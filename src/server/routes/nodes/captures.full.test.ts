@@ -2,6 +2,7 @@
 // a node, and when content is deleted.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import fs from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, startService, type TestService } from '../../../../test/support/rigs/service.ts'
@@ -254,6 +255,35 @@ describe('save', () => {
     assert.equal((await agent(arm, `captures/${id}`, { content: foreign.content })).status, 404)
     assert.equal(image('strict')?.state, 'Updating')
     await deliver(intel, id)
+  })
+})
+
+describe('content of nodes', () => {
+  it('content of a node without a save or commit in progress is refused, and nothing is stored', async () => {
+    const folder = service.services.content.folder
+    const blobs = async () => (await fs.readdir(folder, { recursive: true })).length
+    const before = await blobs()
+    assert.equal(vm('saver')?.captures, undefined)
+    for (let n = 0; n < 40; n++) {
+      const refused = await sendBlob(intel, randomBytes(1_024))
+      assert.equal(refused.status, 404, refused.text)
+    }
+    assert.equal((await agent(intel, 'blobs/missing', { digests: [digestOf(Buffer.from('x'))] })).status, 404)
+    assert.equal(await blobs(), before)
+  })
+
+  it('content of a capture is limited by the disk and the memory of its VM', async () => {
+    await post('vms/saver/save', { imageName: 'huge' })
+    const id = capturing('huge')
+    const { runningCaptures } = service.services
+    const { memoryMiB = 0 } = vm('saver')?.place ?? {}
+    const mostBytes = 2 ** 30 + memoryMiB * 2 ** 20 + 2 ** 30
+    assert.ok(runningCaptures.receives(id, mostBytes - 1_500, mostBytes))
+    assert.equal((await sendBlob(intel, randomBytes(1_000))).status, 201)
+    const refused = await sendBlob(intel, randomBytes(1_000))
+    assert.deepEqual([refused.status, refused.body.reason], [413, 'RequestEntityTooLarge'], refused.text)
+    await agent(intel, `captures/${id}/progress`, { percent: 0, bytes: 0, problem: 'too large' })
+    assert.equal(image('huge')?.state, 'Failed')
   })
 })
 

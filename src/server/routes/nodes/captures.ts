@@ -36,6 +36,8 @@ import type { RunningCaptures } from '../../transfer/running-captures.ts'
 
 const kind = 'captures'
 const parallelTouches = 16
+/** For metadata of chunks, and content that is sent again, besides the disk and the memory of the VM. */
+const spareBytes = 2 ** 30
 /** The limit of digests in a response, as in a request. */
 const maxMissing = 5_000
 
@@ -58,6 +60,17 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
     throw notFound(kind, id.slice(0, 128), { hint: 'The request was cancelled; release the capture' })
   }
 
+  /** What the captures that this node delivers to the server may have. Those of pushes go to a registry. */
+  function awaited(node: string): readonly { readonly id: string; readonly mostBytes: number }[] {
+    const found = [...collections.nodeVms.on(node)].flatMap(({ value: { captures = [], ...vm } }) =>
+      captures
+        .filter(({ kind: purpose }) => purpose !== 'push')
+        .map(({ id }) => ({ id, mostBytes: mostBytes(vm, collections.images.get('', vm.shape.image)?.value) })),
+    )
+    if (found.length > 0) return found
+    throw notFound(kind, node, { hint: 'A node sends content only for a save or a commit of one of its VMs' })
+  }
+
   async function succeeded({ namespace }: VmRecord, { job }: CaptureForPush, digest: string): Promise<void> {
     await changePushJob(pushJobs, pushJobs.key(namespace, job), ({ progress }) => ({
       status: 'Succeeded',
@@ -74,14 +87,19 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
   }
 
   return {
-    async findMissingBlobs({ body: { digests } }) {
+    async findMissingBlobs({ principal: { name: node }, body: { digests } }) {
+      awaited(node)
       return { missing: await lacking(content, digests) }
     },
 
-    async putBlob({ params: { digest }, upload }) {
+    async putBlob({ principal: { name: node }, params: { digest }, upload }) {
       if (!digestPattern.test(digest)) throw wrong('digest', `"${digest.slice(0, 80)}" is not a digest`)
+      const captures = awaited(node)
       await upload
-        .pass(maxManifestBytes, ({ bytes, pieces }) => content.putExpected({ digest, bytes }, pieces))
+        .pass(maxManifestBytes, async ({ bytes, pieces }) => {
+          if (!captures.some((each) => runningCaptures.receives(each.id, bytes, each.mostBytes))) throw tooMuch()
+          await content.putExpected({ digest, bytes }, pieces)
+        })
         .catch((error: unknown) => {
           throw refusalOf(error)
         })
@@ -148,6 +166,20 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
     },
   }
 }
+
+/** The disk and the memory, which compression does not make larger. */
+const mostBytes = (
+  { observed, desired, place }: Pick<VmRecord, 'observed' | 'desired' | 'place'>,
+  image: ImageRecord | undefined,
+): number =>
+  ((observed.diskGb ?? desired.diskGb ?? 0) * 2 ** 30 || (image?.sizeBytes ?? 0)) +
+  (place?.memoryMiB ?? 0) * 2 ** 20 +
+  spareBytes
+
+const tooMuch = (): ApiError =>
+  new ApiError('RequestEntityTooLarge', 'The capture has more content than the disk and the memory of its VM', {
+    hint: 'Save or commit the VM again',
+  })
 
 const nextVersion: Readonly<Record<CaptureForImage['kind'], (before: number) => number>> = {
   save: (before) => before,
