@@ -3,12 +3,14 @@
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { ApiError } from '../../api/errors.ts'
 import type { UploadInput } from '../../api/images/uploads.ts'
 import { DiskFullError, explainFull, ifAbsent, roomOn } from '../../images/content/temporary-files.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { hasExpired } from '../../rules/retention.ts'
+import { sizeText } from '../../rules/sizes.ts'
 import { writePieces } from './write-pieces.ts'
 
 export interface PartialUpload extends UploadInput {
@@ -26,8 +28,10 @@ export interface Incoming {
   cancel(): void
 }
 
-/** If a caller has more, the oldest is removed. */
+/** If a caller has more, the oldest without a connection are removed. */
 const maxPerCaller = 20
+/** The part of the free disk space that unfinished uploads of one caller, or of one namespace, may have together. */
+const shareOfRoom = 3 / 4
 /** After this time without new bytes, no disk space is reserved for the rest of an upload. */
 const reservedMs = 5 * 60_000
 const idPattern = /^[0-9a-f]{32}$/
@@ -48,14 +52,19 @@ export class PartialUploads {
     return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32)
   }
 
-  async begin(upload: Omit<PartialUpload, 'updatedAt'>): Promise<void> {
-    const others = (await this.list()).filter(({ id }) => id !== upload.id)
-    const own = others.filter(({ caller, id }) => caller === upload.caller && !this.#writers.has(id))
-    const surplus = own.toSorted((a, b) => (a.updatedAt < b.updatedAt ? -1 : 1)).slice(0, -(maxPerCaller - 1))
-    for (const { id } of surplus) await this.remove(id)
-    await this.#checkRoom(upload.size, others)
+  /** Returns the ids of uploads of the caller that it removed to make room. */
+  async begin(upload: Omit<PartialUpload, 'updatedAt'>): Promise<readonly string[]> {
+    const all = (await this.list()).filter(({ id }) => id !== upload.id)
+    const surplus = all.filter(({ caller }) => caller === upload.caller).length - (maxPerCaller - 1)
+    const idle = all.filter(({ caller, id }) => caller === upload.caller && !this.#writers.has(id))
+    const oldest = idle.toSorted((a, b) => (a.updatedAt < b.updatedAt ? -1 : 1)).slice(0, Math.max(0, surplus))
+    if (oldest.length < surplus) throw tooMany(`${maxPerCaller} uploads of this caller are in progress`)
+    const others = all.filter((each) => !oldest.includes(each))
+    await this.#checkRoom(upload, others)
+    for (const { id } of oldest) await this.remove(id)
     await fs.rm(this.file(upload.id), { force: true })
     await this.#write(upload)
+    return oldest.map(({ id }) => id)
   }
 
   async find(id: string, caller: string): Promise<PartialUpload | undefined> {
@@ -150,14 +159,43 @@ export class PartialUploads {
     return writeFileAtomically(this.#metadataFile(upload.id), JSON.stringify(metadata))
   }
 
-  /** Refuses an upload that does not fit on the disk with all others that progress. Stalled ones do not block it. */
-  async #checkRoom(bytes: number, others: readonly PartialUpload[]): Promise<void> {
+  /**
+   * Refuses an upload that does not fit on the disk with all others that progress, or that leaves others too little.
+   * Stalled ones do not reserve space for their rest.
+   */
+  async #checkRoom(
+    { size, caller, namespace }: Omit<PartialUpload, 'updatedAt'>,
+    others: PartialUpload[],
+  ): Promise<void> {
     const sinceMs = this.#clock.now().getTime() - reservedMs
-    let reserved = 0
-    for (const { id, size, isDone, updatedAt } of others) {
-      const isMoving = this.#writers.has(id) || Date.parse(updatedAt) >= sinceMs
-      if (!isDone && isMoving) reserved += size - (await this.offset(id))
+    const unfinished = await Promise.all(
+      others
+        .filter(({ isDone }) => !isDone)
+        .map(async (other) => {
+          const received = await this.offset(other.id)
+          const isMoving = this.#writers.has(other.id) || Date.parse(other.updatedAt) >= sinceMs
+          return { ...other, received, awaited: isMoving ? other.size - received : 0 }
+        }),
+    )
+    const room = await roomOn(this.#folder)
+    if (size + sumOf(unfinished, 'awaited') > room) throw new DiskFullError('the server', undefined)
+    for (const [owner, theirs] of [
+      ['caller', unfinished.filter((each) => each.caller === caller)],
+      ['namespace', unfinished.filter((each) => each.namespace === namespace)],
+    ] as const) {
+      const received = sumOf(theirs, 'received')
+      const bytes = size + received + sumOf(theirs, 'awaited')
+      // A single upload may have all of it.
+      if (theirs.length > 0 && bytes > (room + received) * shareOfRoom)
+        throw tooMany(`Unfinished uploads of this ${owner} would have ${sizeText(bytes)}`)
     }
-    if (bytes + reserved > (await roomOn(this.#folder))) throw new DiskFullError('the server', undefined)
   }
 }
+
+const sumOf = <K extends string>(all: readonly Readonly<Record<K, number>>[], field: K): number =>
+  all.reduce((sum, each) => sum + each[field], 0)
+
+const tooMany = (message: string): ApiError =>
+  new ApiError('RequestEntityTooLarge', message, {
+    hint: 'Finish or cancel another upload first; an interrupted one expires after a day',
+  })

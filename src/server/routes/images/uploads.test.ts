@@ -154,6 +154,34 @@ describe('an upload', () => {
     for (const each of [id, late.body.id]) await service.call('DELETE', `${base}/uploads/${each}`)
   })
 
+  it('an upload is refused if unfinished ones of its caller or its namespace leave others too little of the disk', async (t) => {
+    const [bsize, gib] = [4_096, 2 ** 30]
+    const disk = { ...(await fs.statfs('.')), bsize, blocks: (100 * gib) / bsize, bavail: (105 * gib) / bsize }
+    t.mock.method(fs, 'statfs', async () => disk)
+    const token = await service.tokenFor({ kind: 'user', name: 'hoarder@example.com', admin: true })
+    const begun = await begin('most', 70 * gib, {}, token)
+    assert.equal(begun.status, 201, begun.text)
+    const more = await begin('more', 10 * gib, {}, token)
+    assert.equal(more.status, 413)
+    assert.equal(more.body.message, 'Unfinished uploads of this caller would have 80 GiB')
+    const neighbour = await begin('more', 10 * gib)
+    assert.equal(neighbour.body.message, 'Unfinished uploads of this namespace would have 80 GiB')
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-apart' } })
+    const body = { kind: 'image', name: 'more', size: 10 * gib, key: 'more' }
+    const apart = await service.call('POST', '/api/v1/namespaces/svc-apart/uploads', { body })
+    assert.equal(apart.status, 201, apart.text)
+    await service.call('DELETE', `/api/v1/namespaces/svc-apart/uploads/${apart.body.id}`)
+    await service.call('DELETE', `${base}/uploads/${begun.body.id}`, { token })
+  })
+
+  it('an upload keeps only the fields that it knows', async () => {
+    const { body: { id } } = await begin('strict', 10, { note: 'x'.repeat(100_000), isDone: true, caller: 'other' }) // biome-ignore format: one look
+    const kept = JSON.parse(await fs.readFile(`${service.services.partialFolder}/upload-${id}.json`, 'utf8'))
+    const known = ['caller', 'id', 'key', 'kind', 'name', 'namespace', 'size', 'updatedAt']
+    assert.deepEqual(Object.keys(kept).sort(), known)
+    await service.call('DELETE', `${base}/uploads/${id}`)
+  })
+
   it('an upload with a wrong checksum or of an invalid disk is removed', async () => {
     for (const [name, bytes, body] of [
       ['wrong', Buffer.from('a disk'), { sha256: '0'.repeat(64) }],

@@ -3,11 +3,13 @@ import fs from 'node:fs/promises'
 import { ApiError, conflict, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import type { Image } from '../../../api/images/images.ts'
 import type * as api from '../../../api/images/uploads.ts'
+import type { UploadInput } from '../../../api/images/uploads.ts'
 import { callerKey, type Principal } from '../../../auth/principal.ts'
 import { callerOf, type Roles } from '../../../auth/roles.ts'
 import { DiskFullError, temporaryName } from '../../../images/content/temporary-files.ts'
 import { BadDiskError } from '../../../images/qcow2/header.ts'
 import { timestamp } from '../../../platform/clock.ts'
+import { defined } from '../../../platform/defined.ts'
 import { failpoint } from '../../../platform/failpoint.ts'
 import type { Caller } from '../../../rules/ownership.ts'
 import { expiryOf } from '../../../rules/retention.ts'
@@ -98,14 +100,23 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
 
   return {
     async beginUpload({ params: { namespace }, body, principal }) {
-      const { store } = kinds[body.kind]
+      const input = knownFields(body)
+      const { store } = kinds[input.kind]
       const caller = callerKey(principal)
-      const id = PartialUploads.idOf(caller, namespace, body)
-      store.refuse([...store.nameProblems(body.name), ...problemsOf(body)], body.name, undefined)
+      const id = PartialUploads.idOf(caller, namespace, input)
+      store.refuse([...store.nameProblems(input.name), ...problemsOf(input)], input.name, undefined)
       await claimUpload(services, id)
       const found = await partialUploads.find(id, caller)
       const isNew = !found || found.isDone
-      if (isNew) await partialUploads.begin({ ...body, id, caller, namespace }).catch(noRoom)
+      if (isNew) {
+        const removed = await partialUploads
+          .begin({ ...input, id, caller, namespace })
+          .catch(async (error: unknown) => {
+            await releaseUpload(services, id)
+            return noRoom(error)
+          })
+        for (const each of removed) await releaseUpload(services, each)
+      }
       return new Answer(isNew ? 201 : 200, await uploadView(await existing(id, namespace, principal)), true)
     },
 
@@ -145,6 +156,12 @@ export function uploads(services: ResumableUploadServices): HandlersOf<typeof ap
     },
   }
 }
+
+/** As in other operations, unknown fields are ignored. */
+const knownFields = ({ kind, name, size, key, description, type, firmware, os }: UploadInput): UploadInput => ({
+  ...{ kind, name, size, key },
+  ...defined({ description, type, firmware, os }),
+})
 
 function noRoom(error: unknown): never {
   if (!(error instanceof DiskFullError)) throw error
