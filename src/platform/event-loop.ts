@@ -24,13 +24,19 @@ export function watchEventLoop(held: (heldMs: number) => void): Disposable {
 
 const sliceMs = 15
 
-/** Returns a function to call between steps of long work. It returns a promise when other work has waited too long. */
-export function createSlices(nowMs: () => number = () => performance.now()): () => Promise<void> | undefined {
+/**
+ * Returns a function to call between steps of long work. It returns a promise when other work has waited too long. `later`
+ * calls its argument in another turn of the event loop.
+ */
+export function createSlices(
+  nowMs: () => number = () => performance.now(),
+  later: (next: () => void) => void = setImmediate,
+): () => Promise<void> | undefined {
   let startMs = nowMs()
   return () => {
     if (nowMs() - startMs < sliceMs) return undefined
     return new Promise((resolve) =>
-      setImmediate(() => {
+      later(() => {
         startMs = nowMs()
         resolve()
       }),

@@ -7,7 +7,7 @@ import { type ForwardServices, forwardRequest, mayBeForwarded, serverOfUpload } 
 import { chargeOf, guard, stillThere } from './gate/authenticate.ts'
 import type { App, ChargedRoute } from './gate/charges.ts'
 import { type Answered, type Idempotency, requestKeyOf } from './gate/idempotency.ts'
-import type { SpellingServices } from './gate/spelling.ts'
+import { type SpellingServices, spellingFor } from './gate/spelling.ts'
 import { renderer } from './http/render.ts'
 import { streamChanges } from './lists/watches.ts'
 import type { Call } from './operations/handlers.ts'
@@ -114,17 +114,19 @@ function plainAnswer(operation: Operation, services: RouteServices): Respond {
 }
 
 function listAnswer(operation: ListedOperation, services: RouteServices): Respond {
-  return (call, request, reply) => {
+  return async (call, request, reply) => {
     const query = (request.query ?? {}) as ListQuery
     const { listing, lists } = services.operations.list(operation, call)
     if (query.watch && request.method === 'GET')
       return streamChanges({ operation, lists, listing, query }, request, reply, services)
     reply.header('resource-version', listing.collection.view.rev)
-    const { body, rev } = lists.list(listing, query)
+    const rev = lists.rev(listing)
+    const list = lists.list(listing, query, spellingFor(services, request))
     // A list limited to its caller depends on more than its records, so their revision does not identify it.
     const isOwn = listing.isDerived || (listing.visible && !listing.isCutByPath)
-    const tag = isOwn ? hashOf(body) : rev
-    if (matchesTag(request, reply, tag)) return reply.code(304).send()
+    if (!isOwn && matchesTag(request, reply, rev)) return reply.code(304).send()
+    const body = await list(reply)
+    if (isOwn && body instanceof Buffer && matchesTag(request, reply, hashOf(body))) return reply.code(304).send()
     return reply.type(json).send(body)
   }
 }

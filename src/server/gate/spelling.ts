@@ -31,12 +31,15 @@ const spelled = new Set(
   allOperations.filter(({ allow }) => ['user', 'dev', 'admin'].includes(allow)).map(({ id }): string => id),
 )
 
+/** How the answer to a request is spelled. Undefined: by names only. */
+export const spellingFor = (services: SpellingServices, request: FastifyRequest): Spell | undefined =>
+  spelled.has(request.routeOptions.config?.operation ?? '') ? spellNow(services, usedIn(request)) : undefined
+
+/** Lists spell their items themselves, and send bytes. */
 export function spellAnswers(app: App, services: SpellingServices): void {
   app.addHook('onSend', (request, reply, payload, done) => {
-    const isText = typeof payload === 'string' || Buffer.isBuffer(payload)
-    const isJson = isText && /^application\/json\b/.test(String(reply.getHeader('content-type')))
-    const isForCaller = spelled.has(request.routeOptions.config?.operation ?? '')
-    const spell = isJson && isForCaller ? spellNow(services, usedIn(request)) : undefined
+    const isJson = /^application\/json\b/.test(String(reply.getHeader('content-type')))
+    const spell = isJson && typeof payload === 'string' ? spellingFor(services, request) : undefined
     done(null, spell ? spell(String(payload)) : payload)
   })
 }

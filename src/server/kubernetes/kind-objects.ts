@@ -14,15 +14,13 @@ import type { Entry } from '../../store/store.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Listing } from '../lists/listing.ts'
 import type { ListRenderer } from '../lists/lists.ts'
+import { keepText, keptText } from '../lists/rendered-texts.ts'
 import { type Kind, type KubeObject, objectOf } from './kinds/kind.ts'
 import { type Renderer, rendered } from './render.ts'
 import { objectNotFound } from './status.ts'
 
 type Selectors = Pick<ListQuery, 'labelSelector' | 'fieldSelector'>
 type Aliases = Settings['compat']['namespaceAliases']
-
-/** Rendered objects, which all watches of a kind share for as long as the entry is current. */
-const renderedTexts = new WeakMap<Kind, WeakMap<object, string>>()
 
 export class KindObjects implements Pick<ListRenderer, 'test' | 'shows' | 'item'> {
   readonly listing: Listing<unknown>
@@ -72,11 +70,7 @@ export class KindObjects implements Pick<ListRenderer, 'test' | 'shows' | 'item'
       this.#isFirst = false
       return text
     }
-    const ofKind = renderedTexts.get(kind) ?? new WeakMap<object, string>()
-    renderedTexts.set(kind, ofKind)
-    const text = ofKind.get(entry) ?? JSON.stringify(this.object(entry))
-    ofKind.set(entry, text)
-    return text
+    return keptText<string>(kind, entry) ?? keepText(kind, entry, JSON.stringify(this.object(entry)))
   }
 
   shows({ visible, item }: Listing<unknown>, test: Test | undefined, entry: Entry<never>): boolean {

@@ -1,66 +1,67 @@
 // The bodies of lists, and which page of a stored list a query asks for.
 import { ApiError, badRequest, invalidField } from '../../api/errors.ts'
 import type { Horizon } from '../../store/horizon.ts'
-import { compareRevs, type Entry, type Rev } from '../../store/store.ts'
+import { compareRevs, type Rev } from '../../store/store.ts'
 import { seenHere } from '../gate/read-own-writes.ts'
+import type { Spell } from '../gate/spelling.ts'
 import type { Listing } from '../lists/listing.ts'
+import { pageParts } from '../lists/page.ts'
 import type { KindObjects } from './kind-objects.ts'
 import { apiVersionOf, type KubeObject } from './kinds/kind.ts'
 import type { KubeQuery } from './query.ts'
 import { columnDefinitions, metaVersion, type Renderer, rendered, rowOf } from './render.ts'
 
-export function pageText(objects: KindObjects, renderer: Renderer, query: KubeQuery): string {
+/** Throws for a wrong query. The records are those of now, and are rendered when the parts are read. */
+export function listParts(objects: KindObjects, renderer: Renderer, query: KubeQuery, spell: Spell): Iterable<string> {
   const { listing } = objects
   const { view, prefix } = listing.collection
   const test = objects.test(selectorsOf(query))
-  const start = query.continue === undefined ? undefined : readToken(query.continue, prefix)
-  const rev = start?.rev ?? view.rev
-  const { limit = Number.POSITIVE_INFINITY } = query
+  const { rev = view.rev, key: after } = query.continue === undefined ? {} : readToken(query.continue, prefix)
   const isFiltered = test !== undefined || listing.visible !== undefined
-  const page: Entry<never>[] = []
-  let remaining = 0
-  const from = { ...(start && { after: start.key }), limit: Number.POSITIVE_INFINITY }
-  for (const entry of view.range(encodeURIComponent(listing.scope), from)) {
-    if (page.length === limit && !isFiltered) remaining++
-    else if (objects.shows(listing, test, entry)) {
-      if (page.length < limit) page.push(entry)
-      else {
-        remaining = 1
-        break
-      }
-    }
-  }
-  const last = page.at(-1)
-  const metadata = {
-    resourceVersion: rev,
-    ...(remaining > 0 && last && { continue: makeToken(last.key, rev) }),
-    ...(remaining > 0 && !isFiltered && { remainingItemCount: remaining }),
-  }
-  const isTable = renderer.form.as === 'table'
-  const itemOf = (entry: Entry<never>): string =>
-    isTable ? itemText(objects.object(entry), renderer) : objects.item(listing, entry)
-  return listText(renderer, metadata, page.map(itemOf))
+  const { start, end } = bracketsOf(renderer)
+  return pageParts({
+    entries: view.range(encodeURIComponent(listing.scope), after === undefined ? {} : { after }),
+    limit: query.limit,
+    start,
+    shows: (entry) => objects.shows(listing, test, entry),
+    item: (entry) =>
+      spell(renderer.form.as === 'table' ? itemText(objects.object(entry), renderer) : objects.item(listing, entry)),
+    end: (next) =>
+      end({
+        resourceVersion: rev,
+        ...(next && { continue: makeToken(next.lastKey, rev) }),
+        ...(next && !isFiltered && { remainingItemCount: next.remaining }),
+      }),
+  })
 }
 
-export const wholeText = (objects: readonly KubeObject[], renderer: Renderer, rev: Rev): string =>
-  listText(
-    renderer,
-    { resourceVersion: rev },
-    objects.map((object) => itemText(object, renderer)),
-  )
+export function* wholeParts(
+  objects: readonly KubeObject[],
+  renderer: Renderer,
+  rev: Rev,
+  spell: Spell,
+): Generator<string> {
+  const { start, end } = bracketsOf(renderer)
+  yield start
+  for (const [index, object] of objects.entries()) yield (index > 0 ? ',' : '') + spell(itemText(object, renderer))
+  yield end({ resourceVersion: rev })
+}
 
 const itemText = (object: KubeObject, renderer: Renderer): string =>
   JSON.stringify(renderer.form.as === 'table' ? rowOf(object, renderer) : rendered(object, renderer))
 
-function listText({ form, kind }: Renderer, metadata: object, items: readonly string[]): string {
+/** The texts around the items of a list. The metadata comes last, because only then it is known where a page ends. */
+function bracketsOf({ form, kind }: Renderer) {
   const [name, version] =
     form.as === 'object'
       ? [`${kind.kind}List`, apiVersionOf(kind)]
       : [form.as === 'table' ? 'Table' : 'PartialObjectMetadataList', metaVersion(form.version)]
-  const start = `{"kind":"${name}","apiVersion":"${version}","metadata":${JSON.stringify(metadata)}`
-  return form.as === 'table'
-    ? `${start},"columnDefinitions":${JSON.stringify(columnDefinitions(kind))},"rows":[${items.join(',')}]}`
-    : `${start},"items":[${items.join(',')}]}`
+  const items =
+    form.as === 'table' ? `"columnDefinitions":${JSON.stringify(columnDefinitions(kind))},"rows"` : '"items"'
+  return {
+    start: `{"kind":"${name}","apiVersion":"${version}",${items}:[`,
+    end: (metadata: object): string => `],"metadata":${JSON.stringify(metadata)}}`,
+  }
 }
 
 export const selectorsOf = ({ labelSelector, fieldSelector }: KubeQuery) => ({

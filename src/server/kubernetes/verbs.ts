@@ -12,6 +12,7 @@ import type { ObserveServices } from '../http/observe.ts'
 import { spelledBy } from '../lists/watches.ts'
 import type { Operations } from '../operations/invoke.ts'
 import type { Certificates } from '../tls/certificates.ts'
+import { answerSlices, bodyOf } from '../transfer/pieces.ts'
 import { type StreamServices, stream } from '../transfer/streams.ts'
 import { acceptedForm } from './accept.ts'
 import { createObject } from './create.ts'
@@ -28,7 +29,7 @@ import {
   resourceName,
   verbsOf,
 } from './kinds/kind.ts'
-import { pageText, reachVersions, selectorsOf, wholeText } from './list.ts'
+import { listParts, reachVersions, selectorsOf, wholeParts } from './list.ts'
 import { followLog, logText } from './log.ts'
 import { admitList, openKind } from './open-kind.ts'
 import { type KubeQuery, readQuery } from './query.ts'
@@ -157,15 +158,18 @@ async function getObject(context: Context): Promise<FastifyReply> {
   return sendObject(context, object)
 }
 
+const sendParts = async ({ reply }: Context, parts: Iterable<string>): Promise<FastifyReply> =>
+  reply.type(json).send(await bodyOf(reply, parts))
+
 async function listObjects(context: Context): Promise<FastifyReply> {
-  const { kind, services, query, renderer } = context
+  const { kind, services, query, renderer, spell } = context
   if (isComputed(kind)) {
     const { rev } = services.collections.namespaces.view
-    return send(context, wholeText(await computedObjects(context), renderer, rev))
+    return sendParts(context, wholeParts(await computedObjects(context), renderer, rev, spell))
   }
   const objects = openObjects(context)
   await reachVersions(services, objects.listing.collection, query)
-  return send(context, pageText(objects, renderer, query))
+  return sendParts(context, listParts(objects, renderer, query, spell))
 }
 
 async function computedObjects(context: Context): Promise<KubeObject[]> {
@@ -377,18 +381,20 @@ async function remove(context: Context): Promise<FastifyReply> {
 
 /** Deletes one object after the other, and stops at the first refusal, like `kubectl delete --all`. */
 async function removeAll(context: Context): Promise<FastifyReply> {
-  const { request, query, renderer } = context
+  const { request, query, renderer, spell } = context
   const options = readDeleteOptions(request.body, query)
   const writer = writerOf(context)
   const { objects } = writer
   const { listing } = objects
   const test = objects.test(selectorsOf(query))
-  const names = listing.collection.view
-    .range(encodeURIComponent(listing.scope))
-    .filter((entry) => objects.shows(listing, test, entry))
-    .map((entry) => objects.object(entry).metadata.name)
+  const names: string[] = []
+  const others = answerSlices()
+  for (const entry of listing.collection.list(listing.scope)) {
+    if (objects.shows(listing, test, entry)) names.push(objects.object(entry).metadata.name)
+    await others()
+  }
   const removed: KubeObject[] = []
   for (const name of names) removed.push(await deleteObject(writer, name, options))
   const { rev } = listing.collection.view
-  return send(context, wholeText(removed, { ...renderer, form: { as: 'object', version: 'v1' } }, rev))
+  return sendParts(context, wholeParts(removed, { ...renderer, form: { as: 'object', version: 'v1' } }, rev, spell))
 }

@@ -1,4 +1,6 @@
-// Filters, pages and ETags of all lists, served from memory. An item is rendered once per change of its record.
+// Filters and pages of all lists, served from memory. The last rendered items and pages are kept (rendered-texts.ts).
+import type { Readable } from 'node:stream'
+import { isDeepStrictEqual } from 'node:util'
 import { badRequest, invalidField } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
 import {
@@ -9,17 +11,20 @@ import {
   type Test,
 } from '../../rules/selectors.ts'
 import type { Entry, Rev } from '../../store/store.ts'
+import type { Spell } from '../gate/spelling.ts'
 import { type Render, renderer } from '../http/render.ts'
+import { bodyOf, type Reader } from '../transfer/pieces.ts'
 import type { Listing } from './listing.ts'
+import { pageParts } from './page.ts'
+import { keepText, keptText } from './rendered-texts.ts'
 
-/** Renders and caches the items of one list operation. */
+/** Renders the items of one list operation. */
 export class ListRenderer {
   readonly #render: Render
   readonly #fields: SelectableFields
   readonly #real: (selector: string) => string
-  readonly #items = new WeakMap<Entry<never>, string>()
   /** The last first page without filters, because scripts and dashboards poll the same list. */
-  #polled: { readonly key: string; readonly body: Buffer; readonly rev: Rev } | undefined
+  #polled: { readonly key: string; readonly rev: Rev } | undefined
 
   /** `real` replaces spellings of namespaces in a field selector by their names. */
   constructor(
@@ -36,26 +41,34 @@ export class ListRenderer {
     return listing.collection.view.revOf(encodeURIComponent(listing.scope))
   }
 
-  list(listing: Listing<unknown>, query: ListQuery): { readonly body: string | Buffer; readonly rev: Rev } {
-    const rev = this.rev(listing)
-    const key = `${query.limit} ${listing.scope}`
-    if (this.#polled?.key === key && this.#polled.rev === rev && isPlain(listing, query)) return this.#polled
-    const page = { key, body: Buffer.from(this.#page(listing, query)), rev }
-    if (isPlain(listing, query) && page.body.length <= maxPolledBytes) this.#polled = page
-    return page
+  /** Throws for a wrong query. The records are those of now, and are rendered when the body is made. */
+  list(
+    listing: Listing<unknown>,
+    query: ListQuery,
+    spell: Spell | undefined,
+  ): (reader: Reader) => Promise<Buffer | Readable> {
+    const page = { key: `${query.limit} ${listing.scope}`, rev: this.rev(listing) }
+    const isKept = !spell && isPlain(listing, query)
+    const polled = isKept && isDeepStrictEqual(this.#polled, page) ? this.#polled : undefined
+    const known = polled && keptText<Buffer>(this, polled)
+    if (known) return async () => known
+    const parts = this.#page(listing, query, spell)
+    return async (reader) => {
+      const body = await bodyOf(reader, parts)
+      if (!isKept || !(body instanceof Buffer)) return body
+      this.#polled = page
+      return keepText(this, page, body)
+    }
   }
 
-  /** One item as JSON text, cached as long as the entry is current. */
+  /** One item as JSON text. */
   item(listing: Listing<unknown>, entry: Entry<never>): string {
-    const known = listing.isDerived ? undefined : this.#items.get(entry)
+    const known = listing.isDerived ? undefined : keptText<string>(this, entry)
     if (known !== undefined) return known
     const text = this.#render(listing.item(entry))
-    if (listing.isDerived) return text
     // The renderer returns a string of many parts, which would take several times the memory and is walked for every
     // page.
-    const whole = Buffer.from(text).toString()
-    this.#items.set(entry, whole)
-    return whole
+    return listing.isDerived ? text : keepText(this, entry, Buffer.from(text).toString())
   }
 
   /** Compiles the selectors of a query into a test of an item. Returns undefined without selectors. */
@@ -87,22 +100,19 @@ export class ListRenderer {
     return (!listing.visible || listing.visible(item)) && (!test || test(item as Item))
   }
 
-  #page(listing: Listing<unknown>, query: ListQuery): string {
+  #page(listing: Listing<unknown>, query: ListQuery, spell: Spell = String): Iterable<string> {
     const test = this.test(query)
-    const limit = query.limit ?? Number.POSITIVE_INFINITY
-    const texts: string[] = []
-    let last = ''
+    const { limit } = query
     // One more than the page tells whether there is a next one. With a filter, any number may be skipped.
-    const maxRead = test || listing.visible ? Number.POSITIVE_INFINITY : limit + 1
-    for (const entry of this.#from(listing, query.continue, maxRead)) {
-      if (entry.key >= (listing.between?.before ?? '\uffff')) break
-      if (!this.shows(listing, test, entry)) continue
-      if (texts.length === limit)
-        return `{"items":[${texts.join(',')}],"continue":${JSON.stringify(encodeContinue(last))}}`
-      texts.push(this.item(listing, entry))
-      last = entry.key
-    }
-    return `{"items":[${texts.join(',')}]}`
+    const maxRead = test || listing.visible || limit === undefined ? Number.POSITIVE_INFINITY : limit + 1
+    return pageParts({
+      entries: this.#from(listing, query.continue, maxRead),
+      limit,
+      start: '{"items":[',
+      shows: (entry) => this.shows(listing, test, entry),
+      item: (entry) => spell(this.item(listing, entry)),
+      end: (next) => (next ? `],"continue":${JSON.stringify(encodeContinue(next.lastKey))}}` : ']}'),
+    })
   }
 
   #from(listing: Listing<unknown>, token: string | undefined, limit: number): readonly Entry<never>[] {
@@ -113,8 +123,6 @@ export class ListRenderer {
     return listing.collection.view.range(encodeURIComponent(listing.scope), page)
   }
 }
-
-const maxPolledBytes = 4 * 1_048_576
 
 const isPlain = ({ visible, isDerived, between }: Listing<unknown>, query: ListQuery): boolean => {
   const { continue: token, labelSelector, fieldSelector } = query

@@ -8,6 +8,7 @@ import type { Horizon } from '../../store/horizon.ts'
 import { type Change, changeRev, compareRevs, type Entry, isFault, type Rev } from '../../store/store.ts'
 import { seenHere } from '../gate/read-own-writes.ts'
 import { type Spell, type SpellingServices, spellingOf, usedIn } from '../gate/spelling.ts'
+import { piecesOf } from '../transfer/pieces.ts'
 import { type StreamServices, stream } from '../transfer/streams.ts'
 import { type WatchStep, withExtraChanges } from './derived-changes.ts'
 import type { Listing } from './listing.ts'
@@ -79,29 +80,34 @@ async function* lines(
   steps: AsyncIterable<WatchStep>,
   rest: AsyncIterator<unknown>,
 ): AsyncGenerator<string> {
-  const { lists, listing, test } = request
+  const { lists, listing, test, signal } = request
+  const isGone = (): boolean => signal.aborted
   let rev: Rev | undefined
   try {
-    for (const entry of present) {
-      if (lists.shows(listing, test, entry)) yield line('ADDED', lists.item(listing, entry))
-    }
+    const shown = (entry: Entry<never>): string =>
+      lists.shows(listing, test, entry) ? line('ADDED', lists.item(listing, entry)) : ''
+    yield* piecesOf(present, shown, isGone)
     for await (const each of steps) {
       if ('touched' in each) {
+        let isSent = false
+        for await (const text of piecesOf(each.touched, (key) => touchedLine(request, key), isGone)) {
+          isSent = true
+          yield text
+        }
         // The records are older than what was sent before, so the bookmark keeps the reader's version from going back.
-        const text = each.touched.map((key) => touchedLine(request, key)).join('')
-        if (text !== '') yield text + (rev === undefined ? '' : bookmark(rev))
+        if (isSent && rev !== undefined) yield bookmark(rev)
       } else if ('type' in each.batch) {
         rev = each.batch.rev
         yield bookmark(rev)
       } else {
         const last = each.batch.at(-1)
         if (last) rev = changeRev(last)
-        yield each.batch.map((change) => changeLine(request, change)).join('')
+        yield* piecesOf(each.batch, (change) => changeLine(request, change), isGone)
       }
     }
   } catch (error) {
     // The reader fell too far behind, or the store closes. The stream ends, and the client resumes or lists again.
-    if (!isFault(error, 'Compacted') && !isFault(error, 'Unavailable') && !request.signal.aborted) throw error
+    if (!isFault(error, 'Compacted') && !isFault(error, 'Unavailable') && !signal.aborted) throw error
   } finally {
     await rest.return?.()
   }
