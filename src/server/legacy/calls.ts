@@ -20,7 +20,7 @@ const changeTag =
   }
 
 const nodeCalls: LegacyHandlers = {
-  'GET /resources/node/list': (context) => ({ nodes: context.list(listNodes).map(shownNode) }),
+  'GET /resources/node/list': async (context) => ({ nodes: (await context.list(listNodes)).map(shownNode) }),
   'POST /resources/node/tag/{tag}': changeTag(
     tagNode,
     (node, tag) => `Successfully tagged node '${node}' with a tag '${tag}'`,

@@ -90,14 +90,14 @@ function legacyIoFor({ services }: LegacyContext, image: string, ioBoost: boolea
 
 const noConfigurations = 'No VM configurations exist'
 
-const configs: LegacyHandler = (context) => {
-  const all = context.list(listVmConfigs)
+const configs: LegacyHandler = async (context) => {
+  const all = await context.list(listVmConfigs)
   return { configs: all.map(shownConfig), ...(all.length === 0 && { message: noConfigurations }) }
 }
 
 /** Answers an unknown name with an empty list: clients check the list and not the status. */
-const config: LegacyHandler = (context) => {
-  const found = context.list(listVmConfigs).filter(({ name }) => name === context.params.vmconfig)
+const config: LegacyHandler = async (context) => {
+  const found = (await context.list(listVmConfigs)).filter(({ name }) => name === context.params.vmconfig)
   return { configs: found.map(shownConfig) }
 }
 
@@ -112,8 +112,8 @@ async function configCalled(context: LegacyContext, name: string): Promise<VmCon
 }
 
 /** In 3.0 a VM waits for room. 2.4.x refused it with these messages, which clients look for. */
-function checkRoom(context: LegacyContext, { cpu, type }: VmConfig, nodeName: string | undefined): void {
-  const nodes = context.list(listNodes)
+async function checkRoom(context: LegacyContext, { cpu, type }: VmConfig, nodeName: string | undefined): Promise<void> {
+  const nodes = await context.list(listNodes)
   if (nodeName !== undefined && !nodes.some(({ name }) => name === nodeName))
     throw notFound('nodes', nodeName, { hint: 'Call GET /resources/node/list to see all nodes' })
   const ofType = nodes.filter(({ name, architecture }) => (nodeName ?? name) === name && architecture === type)
@@ -142,7 +142,7 @@ const deploy: LegacyHandler = async (context) => {
   refuseDisks(read)
   if (replicas > maxReplicas) throw problem('replicas', `replicas is more than ${maxReplicas}`)
   const from = await configCalled(context, name)
-  checkRoom(context, from, node ?? from.node)
+  await checkRoom(context, from, node ?? from.node)
   const body = defined({
     vmConfig: name,
     node,
@@ -173,7 +173,7 @@ const deploy: LegacyHandler = async (context) => {
 /** Names the VM after its configuration, with a generated suffix if that name is taken. */
 async function deployOne(context: LegacyContext, config: string, body: object, expedite: AbortSignal): Promise<Vm> {
   const prefix = isVmName(config) ? config : `vm-${config}`
-  const isTaken = context.list(listVms).some(({ name }) => name === prefix)
+  const isTaken = (await context.list(listVms)).some(({ name }) => name === prefix)
   const generated = { name: prefix, shouldGenerateName: true }
   try {
     return await context.run(deployVm, { body: { ...body, ...(isTaken ? generated : { name: prefix }) }, expedite })

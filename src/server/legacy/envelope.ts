@@ -25,6 +25,21 @@ export const envelopeOf = ({ status: _, message = '', ...fields }: LegacyAnswer)
   ...fields,
 })
 
+/** An envelope as parts of its JSON text, each item of a list being one. */
+export function* partsOf(envelope: Envelope): Generator<string> {
+  let before = '{'
+  for (const [name, value] of Object.entries(envelope)) {
+    if (value === undefined) continue
+    yield `${before}${JSON.stringify(name)}:${Array.isArray(value) ? '[' : JSON.stringify(value)}`
+    if (Array.isArray(value)) {
+      for (const [index, item] of value.entries()) yield (index > 0 ? ',' : '') + JSON.stringify(item)
+      yield ']'
+    }
+    before = ','
+  }
+  yield '}'
+}
+
 /** Legacy answers have no `details.causes`; their message names the fields. */
 const hintOf = (hint: string): string => (hint.includes('details.causes') ? 'Correct these fields' : hint)
 

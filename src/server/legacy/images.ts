@@ -58,8 +58,8 @@ const namesOf = async (
   operation: typeof listRemoteImages | typeof listRemoteIsos,
 ): Promise<string[]> => (await context.run(operation)).items.map(({ name }) => name)
 
-const listAll: LegacyHandler = (context) => {
-  const images = context.list(listImages)
+const listAll: LegacyHandler = async (context) => {
+  const images = await context.list(listImages)
   const addedAt = ({ name, lastUpdatedTimestamp }: Image): string =>
     context.services.collections.images.get('', name)?.value.createdAt ?? lastUpdatedTimestamp
   return {
@@ -68,8 +68,8 @@ const listAll: LegacyHandler = (context) => {
   }
 }
 
-const listAllIsos: LegacyHandler = (context) => {
-  const isos = context.list(listIsos)
+const listAllIsos: LegacyHandler = async (context) => {
+  const isos = await context.list(listIsos)
   return { iso_attributes: isos.map(shownIso), isos: isos.map(({ name }) => name) }
 }
 
@@ -134,7 +134,7 @@ export function imageCalls({ collections }: { readonly collections: Collections 
       'orka_vm_name',
       'new_name',
     ])
-    const { name: vm } = oneVmCalled(context, called)
+    const { name: vm } = await oneVmCalled(context, called)
     await context.run(saveVm, { params: { vm }, body: { imageName } })
     await ready(images, imageName, context)
     return { message: 'saved' }
@@ -142,7 +142,7 @@ export function imageCalls({ collections }: { readonly collections: Collections 
 
   const commit: LegacyHandler = async (context) => {
     const { orka_vm_name: called } = readLegacyFields(context.fields, vmFields, ['orka_vm_name'])
-    const { name: vm, image } = oneVmCalled(context, called)
+    const { name: vm, image } = await oneVmCalled(context, called)
     await context.run(commitVm, { params: { vm }, body: {} })
     await ready(images, image, context)
     return { message: 'committed' }

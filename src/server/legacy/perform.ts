@@ -6,6 +6,7 @@ import type { Listing } from '../lists/listing.ts'
 import type { Call } from '../operations/handlers.ts'
 import type { ListedOperation, Operations } from '../operations/invoke.ts'
 import { type DownloadServices, sendDownload } from '../transfer/downloads.ts'
+import { answerSlices } from '../transfer/pieces.ts'
 import { openUpload, type Uploads } from '../transfer/uploads.ts'
 import { inLegacyWords } from './names.ts'
 
@@ -25,7 +26,7 @@ export interface Performer {
   readonly request: FastifyRequest
   readonly reply: FastifyReply
   run<O extends Operation>(operation: O, input?: Input<O>): Promise<ResponseOf<O>>
-  list<O extends Operation>(operation: O): ItemOf<O>[]
+  list<O extends Operation>(operation: O): Promise<ItemOf<O>[]>
   /** Answers with a file. */
   download(operation: Operation, params: Readonly<Record<string, string>>): Promise<FastifyReply>
 }
@@ -60,11 +61,17 @@ export function createPerformers(services: PerformServices, operations: Operatio
           throw inLegacyWords(operation.id, refusalOf(error))
         }
       },
-      list(operation) {
+      async list(operation) {
         const { listing } = operations.list(operation as unknown as ListedOperation, admit(operation, {}))
         const { collection, scope, item, visible } = listing as Listing<never>
-        const items = collection.view.range(encodeURIComponent(scope)).map(item)
-        return visible ? items.filter((each) => visible(each)) : items
+        const items: never[] = []
+        const others = answerSlices()
+        for (const entry of collection.list(scope)) {
+          const each = item(entry)
+          if (!visible || visible(each)) items.push(each)
+          await others()
+        }
+        return items
       },
       async download(operation, params) {
         const call = admit(operation, { params: params as never })

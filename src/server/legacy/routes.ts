@@ -16,10 +16,11 @@ import type { Metrics } from '../http/metrics.ts'
 import { logFailure, refusalHeaders, refusalOf } from '../http/refusals.ts'
 import type { Operations } from '../operations/invoke.ts'
 import { readForm, registerForms, registerUploads } from '../transfer/multipart.ts'
+import { bodyOf } from '../transfer/pieces.ts'
 import { type BodyFields, dropBodies, parseLegacyBodies } from './bodies.ts'
 import type { CallServices, LegacyHandler, LegacyHandlers } from './call.ts'
 import { legacyHandlers, openCalls } from './calls.ts'
-import { type Envelope, envelopeOf, goneEnvelope, type LegacyAnswer, refusalEnvelope } from './envelope.ts'
+import { type Envelope, envelopeOf, goneEnvelope, type LegacyAnswer, partsOf, refusalEnvelope } from './envelope.ts'
 import { linkText, markDeprecated } from './headers.ts'
 import { pageOf } from './page.ts'
 import { createPerformers } from './perform.ts'
@@ -162,7 +163,10 @@ function serveCall(scope: App, gateway: Gateway, mapped: MappedCall, more: Pick<
       const performer = gateway.performers(request, reply)
       const answer = await handler({ ...performer, params, fields, services: gateway.services })
       if (isReply(answer)) return answer
-      return send(reply, answer.status ?? 200, envelopeOf(answer))
+      return reply
+        .code(answer.status ?? 200)
+        .type(json)
+        .send(await bodyOf(reply, partsOf(envelopeOf(answer))))
     },
     ...more,
   })

@@ -13,8 +13,8 @@ const oneVm = { orka_vm_name: text, orka_node_name: text }
 const isCalled = (vm: Vm, name: string): boolean => vm.uid === name || vm.name === name || configNameOf(vm) === name
 
 /** The VMs with this id, name or name of a configuration. */
-function vmsCalled(context: LegacyContext, name: string, node?: string): Vm[] {
-  const all = context.list(listVms).filter((vm) => node === undefined || vm.node === node)
+async function vmsCalled(context: LegacyContext, name: string, node?: string): Promise<Vm[]> {
+  const all = (await context.list(listVms)).filter((vm) => node === undefined || vm.node === node)
   const exact = all.find((vm) => vm.uid === name)
   return exact ? [exact] : all.filter((vm) => isCalled(vm, name))
 }
@@ -27,8 +27,8 @@ const noneDeployed = (): ApiError =>
   })
 
 /** Throws if no VM or several VMs have the name. */
-export function oneVmCalled(context: LegacyContext, name: string): Vm {
-  const [vm, ...others] = vmsCalled(context, name)
+export async function oneVmCalled(context: LegacyContext, name: string): Promise<Vm> {
+  const [vm, ...others] = await vmsCalled(context, name)
   if (!vm) throw noneDeployed()
   if (others.length === 0) return vm
   const ids = [vm, ...others].map(({ uid }) => uid)
@@ -47,10 +47,10 @@ const deployedGroup = (name: string, status: readonly ReturnType<typeof deployed
 })
 
 /** Every configuration with its VMs, and the VMs without a configuration. */
-function resources(context: LegacyContext, isWanted: (owner: string, vm?: Vm) => boolean): Resource[] {
-  const configs = new Map(context.list(listVmConfigs).map((config) => [config.name, config]))
-  const nodes = new Map(context.list(listNodes).map((node) => [node.name, node]))
-  const groups = Map.groupBy(context.list(listVms), configNameOf)
+async function resources(context: LegacyContext, isWanted: (owner: string, vm?: Vm) => boolean): Promise<Resource[]> {
+  const configs = new Map((await context.list(listVmConfigs)).map((config) => [config.name, config]))
+  const nodes = new Map((await context.list(listNodes)).map((node) => [node.name, node]))
+  const groups = Map.groupBy(await context.list(listVms), configNameOf)
   const names = [...new Set([...configs.keys(), ...groups.keys()])].toSorted()
   return names.flatMap((name): Resource[] => {
     const config = configs.get(name)
@@ -68,21 +68,20 @@ function resources(context: LegacyContext, isWanted: (owner: string, vm?: Vm) =>
   })
 }
 
-const list: LegacyHandler = (context) => ({ virtual_machine_resources: resources(context, () => true) })
+const list: LegacyHandler = async (context) => ({ virtual_machine_resources: await resources(context, () => true) })
 
-const listOfUser: LegacyHandler = (context) => {
+const listOfUser: LegacyHandler = async (context) => {
   const user = context.params.user?.toLowerCase()
-  return { virtual_machine_resources: resources(context, (owner) => owner === user) }
+  return { virtual_machine_resources: await resources(context, (owner) => owner === user) }
 }
 
-const status: LegacyHandler = (context) => {
+const status: LegacyHandler = async (context) => {
   const name = context.params.vm ?? ''
-  const vms = vmsCalled(context, name)
+  const vms = await vmsCalled(context, name)
   const ids = new Set(vms.map(({ uid }) => uid))
   if (vms[0]) context.request.legacyParams = { vm: vms[0].name }
-  const found = resources(context, (_owner, vm) => vm === undefined || ids.has(vm.uid)).filter(
-    (each) => 'status' in each || each.virtual_machine_name === name,
-  )
+  const all = await resources(context, (_owner, vm) => vm === undefined || ids.has(vm.uid))
+  const found = all.filter((each) => 'status' in each || each.virtual_machine_name === name)
   // Not a 404 for an unknown VM: clients check the list and not the status.
   return { virtual_machine_resources: found }
 }
@@ -93,7 +92,7 @@ async function removeAll(context: LegacyContext, vms: readonly Vm[]): Promise<vo
 
 const remove: LegacyHandler = async (context) => {
   const { orka_vm_name: name, orka_node_name: node } = readLegacyFields(context.fields, oneVm, ['orka_vm_name'])
-  const vms = vmsCalled(context, name, node)
+  const vms = await vmsCalled(context, name, node)
   // Clients that delete a VM which may not exist look for this text in a 500, which 2.4.x answered.
   if (vms.length === 0) return { status: 500, errors: [{ message: noneDeployedText }] }
   await removeAll(context, vms)
@@ -102,12 +101,13 @@ const remove: LegacyHandler = async (context) => {
 
 const purge: LegacyHandler = async (context) => {
   const { orka_vm_name: name } = readLegacyFields(context.fields, oneVm, ['orka_vm_name'])
-  const vms = vmsCalled(context, name)
+  const vms = await vmsCalled(context, name)
   const called = new Set([name, ...vms.map(configNameOf)])
-  const configs = context.list(listVmConfigs).filter((config) => called.has(config.name))
+  const configs = (await context.list(listVmConfigs)).filter((config) => called.has(config.name))
   if (vms.length === 0 && configs.length === 0) throw noneDeployed()
   // With the configuration, all VMs of its name are deleted, also if an id named only one of them.
-  await removeAll(context, [...called].flatMap((each) => vmsCalled(context, each)).filter(isFirst))
+  const all = await Promise.all([...called].map((each) => vmsCalled(context, each)))
+  await removeAll(context, all.flat().filter(isFirst))
   for (const { name: vmconfig } of configs) await context.run(deleteVmConfig, { params: { vmconfig } })
   return { message: 'Successfully purged VM' }
 }
@@ -129,7 +129,7 @@ const exec =
   (command: Command): LegacyHandler =>
   async (context): Promise<LegacyAnswer> => {
     const { orka_vm_name: name, orka_node_name: node } = readLegacyFields(context.fields, oneVm, ['orka_vm_name'])
-    const vms = vmsCalled(context, name, node)
+    const vms = await vmsCalled(context, name, node)
     if (vms.length === 0) throw noneDeployed()
     for (const { name: vm } of vms) await context.run(execVm, { params: { vm }, body: { command } })
     return { message: vms.map((vm) => done[command](name, vm.node ?? 'N/A')).join('; ') }
