@@ -13,6 +13,8 @@ import { compactedOf, Damage, isSound, rowSum, type StoredRow, setCompacted } fr
 /** A page of the log ends after so many revisions, or about so much text. */
 const logPageRevisions = 2_000
 const logPageCharacters = 1_000_000
+/** A part of a list ends after about so much text, because the event loop of the API parses it at once. */
+const listPartCharacters = 250_000
 
 const columns = 'log.rev, log.key, log.previous_rev, log.value, log.sum'
 const superseding = 'FROM log WHERE previous_rev IS NOT NULL AND rev > ? AND rev <= ?'
@@ -118,15 +120,23 @@ export class Database {
 
   get(key: string): ThreadReply {
     const row = this.#find(key)
-    return ['rows', row ? [row] : [], this.#rev]
+    return ['rows', row ? [row] : [], this.#rev, false]
   }
 
   list(prefix: string, after: string, limit: number): ThreadReply {
     const { rangeAfter, rangeFrom } = this.#statements
     // SQLite searches by one lower bound: the greater one.
     const isLater = compareKeys(after, prefix) >= 0
-    const rows = isLater ? rangeAfter.all(after, endOf(prefix), limit) : rangeFrom.all(prefix, endOf(prefix), limit)
-    return ['rows', rows.map(soundRow), this.#rev]
+    const [range, from] = isLater ? [rangeAfter, after] : [rangeFrom, prefix]
+    const rows: Row[] = []
+    let characters = 0
+    for (const found of range.iterate(from, endOf(prefix), limit)) {
+      const row = soundRow(found)
+      rows.push(row)
+      characters += row[1].length
+      if (characters > listPartCharacters) return ['rows', rows, this.#rev, true]
+    }
+    return ['rows', rows, this.#rev, false]
   }
 
   log(prefix: string, after: number): ThreadReply {

@@ -7,7 +7,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
-import { isFault, type Store, StoreError, type StoreFault } from '../store.ts'
+import { compareRevs, isFault, type Store, StoreError, type StoreFault } from '../store.ts'
 import { openSqlite } from './engine.ts'
 
 function newFolder(t: TestContext): string {
@@ -39,6 +39,60 @@ test('nobody else may read the folder of SQLite or its files', async (t) => {
   const files = fs.readdirSync(folder)
   assert.deepEqual(files.sort(), ['svc3.db', 'svc3.db-mark', 'svc3.db-wal'])
   for (const file of files) assert.equal(mode(path.join(folder, file)), '600')
+})
+
+test('a long SQLite list is read in parts, and shows one revision although others write in between', async (t) => {
+  const store = await opened(t, newFolder(t))
+  const long = 'x'.repeat(100_000)
+  const key = (index: number): string => `/long/${String(index).padStart(3, '0')}`
+  for (let index = 0; index < 100; index++) await store.create(key(index), long)
+  let isReading = true
+  const write = async (from: number): Promise<void> => {
+    for (let index = from; isReading; index++) {
+      await store.create(`/other/${index}`, 0)
+      const { entries } = await store.list(key(index % 100))
+      const [entry] = entries
+      if (index % 3 === 0 && entry) await store.delete(entry.key, entry.rev)
+      else await (entry ? store.update(entry.key, index, entry.rev) : store.create(key(index % 100), index))
+    }
+  }
+  const writing = write(200)
+  const found = await store.list('/long/')
+  isReading = false
+  await writing
+  // The same entries follow from the history up to that revision.
+  const expected = new Map<string, string>()
+  const end = new AbortController()
+  for await (const batch of store.watch('/long/', '0', end.signal)) {
+    if ('type' in batch) break
+    for (const change of batch) {
+      if (compareRevs(change.type === 'put' ? change.entry.rev : change.rev, found.rev) > 0) continue
+      if (change.type === 'put') expected.set(change.entry.key, change.entry.rev)
+      else expected.delete(change.key)
+    }
+  }
+  end.abort()
+  const keys = [...expected].toSorted(([a], [b]) => (a < b ? -1 : 1))
+  assert.deepEqual(
+    found.entries.map((entry) => [entry.key, entry.rev]),
+    keys,
+  )
+  assert.equal((await store.list('/long/', { limit: 7, after: key(50) })).entries.length, 7)
+})
+
+test('a long SQLite list lets other requests of this process run in between', async (t) => {
+  const folder = newFolder(t)
+  const store = await opened(t, folder)
+  for (let index = 0; index < 40; index++) await store.create(`/long/${index}`, 'x'.repeat(900_000))
+  let answered = 0
+  let isReading = true
+  const others = (async () => {
+    for (; isReading; answered++) await store.get('/long/0')
+  })()
+  assert.equal((await store.list('/long/')).entries.length, 40)
+  isReading = false
+  await others
+  assert.ok(answered >= 20, `${answered}`)
 })
 
 test('a second opener of an SQLite store is refused while the first lives, in this process and in another; kill -9 frees it', async (t) => {

@@ -16,10 +16,11 @@ import {
 } from '../faults.ts'
 import { ChangeFeed, type FeedOptions, type LogPage } from '../feed.ts'
 import { entryOf, jsonText } from '../json.ts'
-import { assertKey, isKey } from '../keys.ts'
+import { assertKey, compareKeys, isKey } from '../keys.ts'
 import {
   type Bookmark,
   type Change,
+  compareRevs,
   type Entry,
   type EntryPage,
   type Health,
@@ -145,9 +146,34 @@ class SqliteStore implements Store {
   }
 
   async list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<EntryPage> {
-    const { answer } = await this.#ask(['list', prefix, page?.after ?? '', page?.limit ?? -1])
-    const [, rows, rev] = expectAnswer('rows', answer)
-    return { entries: rows.map(toEntry), rev: String(rev) }
+    const entries: Entry[] = []
+    let after = page?.after ?? ''
+    let first: number | undefined
+    for (;;) {
+      const limit = page ? page.limit - entries.length : -1
+      const { answer } = await this.#ask(['list', prefix, after, limit])
+      const [, rows, rev, isPart] = expectAnswer('rows', answer)
+      first ??= rev
+      for (const row of rows) entries.push(toEntry(row))
+      const last = entries.at(-1)
+      if (isPart && last && entries.length !== page?.limit) after = last.key
+      else if (rev === first) return { entries, rev: String(rev) }
+      else return page ? this.list(prefix, page) : this.#caughtUp(prefix, entries, String(first), String(rev))
+    }
+  }
+
+  /** Applies the changes that were made while the parts of a list were read. */
+  async #caughtUp(prefix: string, entries: readonly Entry[], first: Rev, last: Rev): Promise<EntryPage> {
+    const found = new Map(entries.map((entry) => [entry.key, entry]))
+    let rev = first
+    while (compareRevs(rev, last) < 0) {
+      const { changes, rev: reached } = await this.#readLog(prefix, rev)
+      for (const change of changes)
+        if (change.type === 'put') found.set(change.entry.key, change.entry)
+        else found.delete(change.key)
+      rev = reached
+    }
+    return { entries: [...found.values()].sort((a, b) => compareKeys(a.key, b.key)), rev }
   }
 
   async create(key: string, value: Json, preconditions: readonly Precondition[] = []): Promise<Entry> {

@@ -39,7 +39,8 @@ export type ThreadReply =
   | readonly ['moved', index: number, actual: number | undefined]
   | readonly ['absent']
   | readonly ['conflict', actual: number]
-  | readonly ['rows', rows: readonly Row[], rev: number]
+  /** `isPart`: the list continues after the last row. */
+  | readonly ['rows', rows: readonly Row[], rev: number, isPart: boolean]
   | readonly ['log', rows: readonly LogRow[], rev: number]
   | readonly ['compacted']
   | readonly ['done']
