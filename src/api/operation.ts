@@ -48,6 +48,8 @@ export interface Operation {
   readonly past?: string | { readonly [command: string]: string }
   /** Other fields of the request that the event includes. They must not be secret. */
   readonly tells?: readonly string[]
+  /** Calls for one record by one caller within a minute share an event, which has the fields of the last. */
+  readonly mayRepeat?: true
   /** The response has a secret and is never stored, so an Idempotency-Key has no effect. */
   readonly secretAnswer?: true
   /** A repeated call changes nothing, so no response is stored for its Idempotency-Key. */

@@ -14,6 +14,8 @@ after(() => service[Symbol.asyncDispose]())
 const svc3 = (line: string, token = service.adminToken) =>
   run(line.split(' '), { env: { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: token } })
 
+const keptSince = /^svc3: All events since \d{4}-\d\d-\d\dT[\d:]+Z are kept\n$/
+
 /** Each line: the command, its exit code, its output and its notes. */
 const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
   ['namespace create svc-ios', 0, /^Namespace svc-ios created\.\n$/],
@@ -65,13 +67,21 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
     'events --for serviceaccount/jenkins -n svc-ios',
     0,
     /CreateServiceAccount\tservice-accounts\/jenkins\tadmin@example\.com\tadmin@example\.com created service account jenkins\n/,
+    keptSince,
   ],
   ['events --for jenkins', 2, /^$/, /KIND\/NAME/],
   ['sa delete jenkins -n svc-ios', 0, /^Service account jenkins deleted/],
   ['sa delete jenkins -n svc-ios', 5, /^$/, /not found/],
   ['ns delete svc-ios', 0, /^Namespace svc-ios deleted\.\n$/],
-  ['events', 0, /^AT\tREASON\tINVOLVED\tACTOR\tMESSAGE\n/],
-  ['events -o wide', 0, /\tCreateServiceAccount\t.*\tsvc-ios\tadmin@example\.com created service account jenkins\n/],
+  ['events', 0, /^AT\tREASON\tINVOLVED\tACTOR\tMESSAGE\n/, keptSince],
+  ['events --jsonl', 0, /^\{"name":.*\}\n$/s, keptSince],
+  ['events --quiet', 0, /^AT\t/],
+  [
+    'events -o wide',
+    0,
+    /\tCreateServiceAccount\t.*\tsvc-ios\tadmin@example\.com created service account jenkins\n/,
+    keptSince,
+  ],
   ['ns delete svc-default', 1, /^$/, /default namespace/],
 ]
 

@@ -15,6 +15,7 @@ import { fillPools } from '../controllers/scheduling/fill-pools.ts'
 import { Placements } from '../controllers/scheduling/placements.ts'
 import { scheduleVms } from '../controllers/scheduling/schedule-vms.ts'
 import { settleCaptures } from '../controllers/settle-captures.ts'
+import { trimEvents } from '../controllers/trim-events.ts'
 import { collect } from '../images/collect.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { forgetUploads } from '../server/images/store.ts'
@@ -44,6 +45,7 @@ export function startControllers(services: Server, place: ImagePlace, term?: num
     driveRunners(services, presence, runnerWorld(services)),
     expireVms(services),
     expireRecords(services),
+    trimEvents(services),
     markNodes(services, presence),
     collectNamespaces(services),
     settleCaptures(services),

@@ -9,16 +9,21 @@ const keptSeconds = {
   upload: 24 * 3_600,
   /** The record of a dead server, whose folder may have the only copy of some content. */
   server: 30 * 24 * 3_600,
+  event: 30 * 24 * 3_600,
 } as const
 
 export const hasExpired = (kind: keyof typeof keptSeconds, endedAt: string, now: string): boolean =>
   (Date.parse(now) - Date.parse(endedAt)) / 1_000 > keptSeconds[kind]
 
+/** What is older has expired. */
+export const keptSince = (kind: keyof typeof keptSeconds, now: Date): Date =>
+  new Date(now.getTime() - keptSeconds[kind] * 1_000)
+
 export const expiryOf = (kind: keyof typeof keptSeconds, endedAt: string): Date =>
   new Date(Date.parse(endedAt) + keptSeconds[kind] * 1_000)
 
-/** The limit for the whole cluster. */
-export const keptEvents = 20_000
+/** The limit for each share of the events (docs/spec.md R52). */
+export const keptEvents = 10_000
 
 /** The limit for each caller. */
 export const keptAnswers = { maxRecords: 10_000, maxBytes: 16 * 1_048_576 }

@@ -1,5 +1,7 @@
 // The event log, newest first.
 import { type Event, listEvents } from '../../../src/api/service/events.ts'
+import { callOperation, usePolled } from '../../api/calls.ts'
+import { useNamespaces } from '../../api/namespaces.ts'
 import { saveFile } from '../../api/save-file.ts'
 import { Button } from '../../ui/button.tsx'
 import { Code } from '../../ui/copy.tsx'
@@ -70,13 +72,24 @@ const keyOf = ({ name }: Event): string => name
 const textOf = ({ message, involved, actor, reason }: Event): string =>
   `${message} ${involved.kind}/${involved.name} ${actor} ${reason}`
 
+/** The latest of the times since when the log of each namespace is complete. Watches do not have it. */
+function useCompleteSince(): string | undefined {
+  const { shown } = useNamespaces()
+  const sinceIn = async (namespace: string, signal: AbortSignal): Promise<string> =>
+    (await callOperation(listEvents, { params: { namespace }, query: { limit: 1 }, signal })).completeSince ?? ''
+  return usePolled(`completeSince ${shown.join(' ')}`, async (signal) =>
+    (await Promise.all(shown.map((namespace) => sinceIn(namespace, signal)))).toSorted().at(-1),
+  ).data
+}
+
 export function Events() {
+  const since = useCompleteSince()
   const save = (rows: readonly Event[]): void =>
     saveFile('svc3-events.jsonl', 'application/jsonl', jsonLines(newestFirst(rows)))
   return (
     <TablePage
       title="Events"
-      text="Changes in the selected namespaces, newest first."
+      text={`Changes in the selected namespaces, newest first.${since ? ` All since ${new Date(since).toLocaleString()} are kept.` : ''}`}
       searchHint="Search events, objects, users"
       emptyTitle="No events yet"
       emptyText="Changes to VMs, images, nodes and access appear here."

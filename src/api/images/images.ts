@@ -174,6 +174,7 @@ export const describeImage = operation({
   involves: 'params.image',
   past: 'changed the description of image {name}',
   tells: ['description'],
+  mayRepeat: true,
   body: DescriptionInput,
   response: Image,
   refuses: ['NotFound', 'Forbidden', 'Conflict'],

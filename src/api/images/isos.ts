@@ -73,6 +73,7 @@ export const describeIso = operation({
   involves: 'params.iso',
   past: 'changed the description of ISO {name}',
   tells: ['description'],
+  mayRepeat: true,
   body: DescriptionInput,
   response: Iso,
   refuses: ['NotFound', 'Forbidden', 'Conflict'],

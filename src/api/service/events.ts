@@ -21,6 +21,10 @@ export const Event = t.Object(
     requestId: t.String({ description: 'Empty for what happened without a request' }),
     outcome: t.String({ description: '`Succeeded` or `Failed`' }),
     at: Timestamp,
+    count: t.Optional(
+      t.Integer({ description: 'If a caller changed labels, annotations or a description several times in a minute' }),
+    ),
+    lastAt: t.Optional(Timestamp),
     resourceVersion: ResourceVersion,
   },
   { title: 'Event' },
@@ -57,11 +61,17 @@ export const listEvents = {
   ...list,
   description:
     'By `fieldSelector`: `involved.kind`, `involved.name`, `involved.uid`, `actor`, `reason`, `outcome`, `type`. ' +
-    'The 20,000 newest of the cluster are kept.',
+    'Kept for 30 days; of each namespace the 10,000 newest, and those of administrators, agents and nodes apart.',
   query: t.Object({
     ...ListQuery.properties,
     since: t.Optional(t.String({ maxLength: 40, description: 'From this time on, such as `2026-11-17T12:00:00Z`' })),
     until: t.Optional(t.String({ maxLength: 40, description: 'Before this time' })),
+  }),
+  response: t.Object({
+    ...list.response.properties,
+    completeSince: t.Optional(
+      t.String({ format: 'date-time', description: 'No event from this time on is missing. Absent without any event' }),
+    ),
   }),
   refuses: [...list.refuses, 'BadRequest'],
 } as const satisfies Operation

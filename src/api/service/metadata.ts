@@ -38,6 +38,7 @@ export const setMetadata = operation({
   involves: 'params.record',
   involvesKind: (answer) => String((answer as { kind?: unknown } | undefined)?.kind ?? 'metadata'),
   past: 'changed labels or annotations of {name}',
+  mayRepeat: true,
   isIdempotent: true,
   body: t.Object(
     {

@@ -61,19 +61,20 @@ export const command = defineCommand({
     const { client, namespace } = await context.connect()
     const input = { params: { namespace }, query: { ...times, ...(fieldSelector !== '' && { fieldSelector }) } }
     if (!options.watch) {
-      const items = await client.listAll(listEvents, { ...input, signal: context.signal })
-      if (options.jsonl) {
-        for (const item of items) context.host.stdout.write(`${jsonText(item)}\n`)
-        return 0
-      }
+      const { signal } = context
+      const { items: first, continue: next, completeSince } = await client.call(listEvents, { ...input, signal })
+      const query = { ...input.query, ...(next !== undefined && { continue: next }) }
+      const items = next ? [...first, ...(await client.listAll(listEvents, { ...input, query, signal }))] : first
       const isMixed = items.some((event) => event.namespace !== namespace)
-      await context.print(items, columnsOf(isMixed), `No events in ${namespace}`)
+      if (options.jsonl) for (const item of items) context.host.stdout.write(`${jsonText(item)}\n`)
+      else await context.print(items, columnsOf(isMixed), `No events in ${namespace}`)
+      if (completeSince !== undefined) context.note(`All events since ${completeSince} are kept`)
       return 0
     }
     const row = await growingTable(columnsOf(namespace === defaultNamespace), context.rendering())
     const watchOptions = { signal: context.signal, onConnection: noteConnection(context) }
     for await (const { type, object } of followList(client, listEvents, input, watchOptions)) {
-      if (type === 'ADDED')
+      if (type === 'ADDED' || type === 'MODIFIED')
         context.host.stdout.write(context.isData || options.jsonl ? `${jsonText(object)}\n` : row(object))
     }
     return context.signal.aborted ? 130 : 0

@@ -8,6 +8,7 @@ import { defaultNamespace, realNamespace } from '../../rules/names.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import { newEvent } from '../../store/records/events.ts'
 import type { Settings } from '../config/settings.ts'
+import { recordRepeatable } from './repeated-events.ts'
 
 interface Change {
   readonly operation: Operation
@@ -71,7 +72,8 @@ export async function recordChange({ collections, settings }: AuditServices, cha
     outcome: 'Succeeded',
     audience: operation.allow === 'admin' ? 'admin' : 'dev',
   })
-  await collections.events.create(namespace, event.name, event)
+  if (operation.mayRepeat) await recordRepeatable(collections.events, namespace, event, change.at.getTime())
+  else await collections.events.create(namespace, event.name, event)
 }
 
 function namespaceOf({ operation: { method, path }, params, answer }: Change): string {

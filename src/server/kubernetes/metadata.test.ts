@@ -61,6 +61,21 @@ describe('metadata of objects of the Kubernetes API', () => {
     assert.equal(object.metadata.labels.a, 'b')
   })
 
+  it('label changes within a minute are one event, with their count and the times of the first and the last', async () => {
+    await create(config('counted'))
+    for (const n of ['1', '2']) {
+      await patch(`${configs}/counted`, { metadata: { labels: { n } } })
+      service.clock.nowMs += 10_000
+    }
+    const { body } = await kube.call('GET', '/api/v1/namespaces/svc-default/events')
+    const [event, ...others] = body.items.filter(
+      ({ reason, involvedObject }: { reason: string; involvedObject: { name: string } }) =>
+        reason === 'SetMetadata' && involvedObject.name === 'counted',
+    )
+    assert.deepEqual([event.count, others], [2, []])
+    assert.equal(Date.parse(event.lastTimestamp) - Date.parse(event.firstTimestamp), 10_000)
+  })
+
   it('the generation increases with changes of the spec through either API, and not with metadata', async () => {
     await create(config('gen', { cpu: 2 }))
     const of = async (): Promise<number> => (await kube.call('GET', `${configs}/gen`)).body.metadata.generation

@@ -15,6 +15,8 @@ export interface Listing<I> {
   readonly isCutByPath?: boolean
   /** Limits the list to keys between these two, exclusively. Other records are not read. */
   readonly between?: { readonly after?: string | undefined; readonly before?: string | undefined }
+  /** The time from which on no item is missing, for kinds of which old ones are deleted. */
+  readonly completeSince?: string | undefined
   /** The version of what `visible` depends on besides the items. When it changes, watches end; callers list again. */
   readonly visibleRev?: () => string
   /** Items show more than their records, so they are rendered for every answer. */

@@ -103,6 +103,8 @@ export class ListRenderer {
   #page(listing: Listing<unknown>, query: ListQuery, spell: Spell = String): Iterable<string> {
     const test = this.test(query)
     const { limit } = query
+    const { completeSince } = listing
+    const end = completeSince === undefined ? '}' : `,"completeSince":"${completeSince}"}`
     // One more than the page tells whether there is a next one. With a filter, any number may be skipped.
     const maxRead = test || listing.visible || limit === undefined ? Number.POSITIVE_INFINITY : limit + 1
     return pageParts({
@@ -111,7 +113,7 @@ export class ListRenderer {
       start: '{"items":[',
       shows: (entry) => this.shows(listing, test, entry),
       item: (entry) => spell(this.item(listing, entry)),
-      end: (next) => (next ? `],"continue":${JSON.stringify(encodeContinue(next.lastKey))}}` : ']}'),
+      end: (next) => (next ? `],"continue":${JSON.stringify(encodeContinue(next.lastKey))}${end}` : `]${end}`),
     })
   }
 

@@ -4,6 +4,7 @@ import { Collection, type KindStore, scopeOf } from '../collection.ts'
 import { Shares, type Stored } from '../shares.ts'
 import type { Store } from '../store.ts'
 import { View } from '../view.ts'
+import { EventShares } from './event-shares.ts'
 import { type EventRecord, storedEvents } from './events.ts'
 import type {
   BootOrderRecord,
@@ -255,13 +256,14 @@ const kinds = {
 
 type Kinds = typeof kinds
 type Opened = { readonly [Name in keyof Kinds]: ReturnType<Kinds[Name]['open']> }
-export type Collections = Opened & AsyncDisposable & { readonly nodeVms: NodeVms }
+export type Collections = Opened & AsyncDisposable & { readonly nodeVms: NodeVms; readonly eventShares: EventShares }
 
 /** Opens every collection and waits until each has read its records. */
 export async function openCollections(store: Store, signal?: AbortSignal): Promise<Collections> {
   const opened = Object.entries(kinds).map(([name, { open }]) => [name, open(store, name)] as const)
   const collections = Object.fromEntries(opened) as unknown as Opened
   const nodeVms = new NodeVms(collections.vms)
+  const eventShares = new EventShares(collections.events)
   const close = async (): Promise<void> => {
     await Promise.all(opened.map(([, collection]) => collection.view.close()))
   }
@@ -269,7 +271,7 @@ export async function openCollections(store: Store, signal?: AbortSignal): Promi
     await close()
     throw error
   })
-  return { ...collections, nodeVms, [Symbol.asyncDispose]: close }
+  return { ...collections, nodeVms, eventShares, [Symbol.asyncDispose]: close }
 }
 
 export const viewsOf = (collections: Collections): readonly View<unknown>[] =>

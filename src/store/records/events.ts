@@ -21,9 +21,12 @@ export interface EventRecord {
   readonly requestKey?: string
   readonly outcome: string
   readonly at: string
+  /** Of a change that was repeated within a minute: how often it was made, and when last. `requestId` is of the last. */
+  readonly count?: number
+  readonly lastAt?: string
   /** Who may see the event. */
   readonly audience: 'admin' | 'dev'
-  /** The deleted namespace that the event is from. */
+  /** The deleted namespace that the event is from. Only administrators see the event. */
   readonly namespace?: string
   /** Only in records that an earlier version stored: earlier events that share this record. */
   readonly earlier?: readonly EventRecord[]
@@ -37,7 +40,7 @@ let count = 0
 /** Names sort by time and, within a millisecond, in the order in which this server recorded the events. */
 export function newEvent(
   now: Date,
-  event: Omit<EventRecord, 'name' | 'at' | 'namespace' | 'earlier' | 'heldBy'>,
+  event: Omit<EventRecord, 'name' | 'at' | 'count' | 'lastAt' | 'namespace' | 'earlier' | 'heldBy'>,
 ): EventRecord {
   count += 1
   const name = `${eventNameAt(now.getTime())}-${count.toString(36).padStart(6, '0')}-${recorder}`
@@ -46,6 +49,12 @@ export function newEvent(
 
 /** The name that sorts before those of all events from this moment on. */
 export const eventNameAt = (ms: number): string => Math.max(0, Math.floor(ms)).toString(36).padStart(9, '0')
+
+/** The time in the key of an event. */
+export const eventMs = (key: string): number => {
+  const start = key.lastIndexOf('/') + 1
+  return Number.parseInt(key.slice(start, start + 9), 36)
+}
 
 /** The store of events. Until 3.0.0-alpha.29 a record could hold several; readers get them one by one. */
 export const storedEvents = (store: Store): KindStore => ({
@@ -76,7 +85,7 @@ function unfolded(entry: Entry): Entry[] {
   return [...before, { ...entry, value: own as unknown as Json }]
 }
 
-/** Records of events are never updated. */
+/** Records that hold several events are never updated. */
 const unfoldedChanges = (change: Change): Change[] =>
   change.type === 'put'
     ? unfolded(change.entry).map((entry) => ({ type: 'put', entry }))

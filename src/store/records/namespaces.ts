@@ -57,11 +57,9 @@ async function archiveEvents({ events }: Collections, namespace: string): Promis
   const entries = events.list(namespace)
   const archive = async ({ value: { heldBy: _, ...event } }: Entry<EventRecord>): Promise<void> => {
     if (events.get(defaultNamespace, event.name)) return
-    await events
-      .create(defaultNamespace, event.name, { ...event, namespace, audience: 'admin' })
-      .catch((error: unknown) => {
-        if (!isFault(error, 'AlreadyExists')) throw error
-      })
+    await events.create(defaultNamespace, event.name, { ...event, namespace }).catch((error: unknown) => {
+      if (!isFault(error, 'AlreadyExists')) throw error
+    })
   }
   await Promise.all(entries.map(archive))
   for (const entry of entries) if (entry.value.heldBy === undefined) await events.delete(entry).catch(ignoreLost)

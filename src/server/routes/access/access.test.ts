@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { startService, type TestService } from '../../../../test/support/rigs/service.ts'
 import { collectNamespaces } from '../../../controllers/collect-namespaces.ts'
-import { expireRecords } from '../../../controllers/expire-records.ts'
+import { trimEvents } from '../../../controllers/trim-events.ts'
 
 let service: TestService
 beforeEach(async () => {
@@ -367,9 +367,8 @@ describe('events', () => {
   it('events of operations for administrators are shown only to them', async () => {
     await create('svc-secret')
     await service.call('POST', `${at('svc-default')}/secrets/registrycredentials/add`, { body: credential })
-    assert.deepEqual((await service.call('GET', `${at('svc-default')}/events`, { token: service.devToken })).body, {
-      items: [],
-    })
+    const { body } = await service.call('GET', `${at('svc-default')}/events`, { token: service.devToken })
+    assert.deepEqual(body.items, [])
     assert.equal((await events('svc-default')).length, 2)
   })
 
@@ -400,7 +399,7 @@ describe('events', () => {
       service.clock.nowMs += 1_000
       await create(`svc-n${index}`)
     }
-    const loop = expireRecords(service.services, 5)
+    const loop = trimEvents(service.services, 5)
     while ((await events('svc-default')).length > 5) await new Promise((resolve) => setImmediate(resolve))
     await loop.stop()
     const left = (await events('svc-default')).map(({ involved }) => (involved as { name: string }).name)
