@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
+import type { FastifyReply } from 'fastify'
 import { base } from '../../api/operation.ts'
 import type { App } from '../gate/charges.ts'
 import { heldFiles, sendFile } from './static-files.ts'
@@ -49,24 +50,18 @@ function filesFolder(): string {
 
 export function serveSwagger(app: App): void {
   const files = heldFiles(filesFolder(), Object.keys(swaggerFiles))
-  const config = { charge: 'file' } as const
-  for (const [name, [type, text]] of Object.entries(pages)) {
+  const serve = (name: string, handler: (reply: FastifyReply) => unknown): unknown =>
     app.route({
       method: 'GET',
       url: `${base}/swagger${name}`,
-      config,
-      handler: (_request, reply) => reply.headers(headers).type(`${type}; charset=utf-8`).send(text),
+      config: { charge: 'file' },
+      handler: (_request, reply) => handler(reply.headers(headers)),
     })
-  }
-  for (const [name, type] of Object.entries(swaggerFiles)) {
-    app.route({
-      method: 'GET',
-      url: `${base}/swagger/files/${name}`,
-      config,
-      handler: async (_request, reply) => {
-        const bytes = (await files()).get(name) as Buffer
-        return sendFile(reply.headers(headers).header('cache-control', 'max-age=3600').type(type), bytes)
-      },
+  for (const [name, [type, text]] of Object.entries(pages))
+    serve(name, (reply) => reply.type(`${type}; charset=utf-8`).send(text))
+  for (const [name, type] of Object.entries(swaggerFiles))
+    serve(`/files/${name}`, async (reply) => {
+      const bytes = (await files()).get(name) as Buffer
+      return sendFile(reply.header('cache-control', 'max-age=3600').type(type), bytes)
     })
-  }
 }

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 /** Requests of one connection in progress. One ends when its answer has been sent to a client that reads. */
 const mostRunning = 4
 /** No client sends so many without reading an answer. */
-const mostWaiting = 100
+const mostWaiting = 28
 /** How long a connection with waiting requests may go without completing an answer. */
 const defaultPatienceMs = 60_000
 
@@ -40,11 +40,17 @@ export function inTurn(handler: RequestListener, patienceMs = defaultPatienceMs)
     const { socket } = request
     const line = lines.get(socket) ?? open(socket, patienceMs)
     if (line.running < mostRunning) return run(line, request, response)
-    if (line.waiting.length >= mostWaiting) return void socket.destroy()
+    if (line.waiting.length >= mostWaiting) return drop(socket)
     line.waiting.push([request, response])
     line.patience.refresh()
     socket.pause()
   }
+}
+
+/** Ends the connection. Without the answer "upgraded" (2), Node's parser would make objects of all requests of the read. */
+function drop(socket: Socket & { parser?: { onIncoming: () => number } }): void {
+  if (socket.parser) socket.parser.onIncoming = () => 2
+  socket.destroy()
 }
 
 function open(socket: Socket, patienceMs: number): Line {
