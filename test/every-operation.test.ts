@@ -240,7 +240,7 @@ const withVm = (architecture: 'arm64' | 'amd64') => async (fresh: TestService) =
   await fresh.call('POST', `${inDefault}/vms`, { body: { image: 'sonoma', name: 'vm-cznfv' } })
 }
 /** A VM that is being saved, on the node whose agent asks, which has sent all of it. */
-const withCapture = async (fresh: TestService): Promise<unknown> => {
+const withCapture = async (fresh: TestService) => {
   await addImage(fresh, 'sonoma', 'arm64')
   const { token } = await startNode(fresh, { report: { architecture: 'arm64' } })
   await fresh.call('POST', `${inDefault}/vms`, { body: { image: 'sonoma', name: 'vm-cznfv' } })
@@ -307,8 +307,8 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   setMetadata: withVm('arm64'),
   saveVm: withVm('arm64'),
   commitVm: withVm('arm64'),
-  putBlob: async (fresh) => ({ ...((await asAgent(fresh)) as object), params: { digest: digestOf('a chunk') } }),
-  findMissingBlobs: asAgent,
+  putBlob: async (fresh) => ({ token: (await withCapture(fresh)).token, params: { digest: digestOf('a chunk') } }),
+  findMissingBlobs: async (fresh) => ({ token: (await withCapture(fresh)).token }),
   reportCapture: withCapture,
   getCaptureCredentials: async (fresh) => (await withPush(fresh)).agent,
   getVmRegistry: withRegistryVm,

@@ -99,7 +99,7 @@ const usages: Partial<Record<OperationId, string>> = {
   deletePool: 'pool delete {pool}',
   getQuota: 'quota show',
   setQuota:
-    'quota set [--vms {vms!}] [--cpu {cpu!}] [--memory {memory!}] [--macos {macos!}] [--unlimited {unlimited}] [--weight {weights}]',
+    'quota set [--vms {vms!}] [--cpu {cpu!}] [--memory {memory!}] [--macos {macos!}] [--records {records!}] [--record-size {recordSize!}] [--unlimited {unlimited}] [--weight {weights}]',
   listRunnerPools: 'runner-pool list -o wide',
   getRunnerPool: 'runner-pool describe {runnerpool}',
   createRunnerPool:

@@ -455,7 +455,7 @@ it('data of format 1 in etcd, opened by two at once, are upgraded once, and thei
   }
   const begun = await put('meta', '{"format":1,"startRev":100}')
   const written = await put('data/a', '{"op":"old-1","value":"old"}')
-  const entry = { key: '/a', value: 'old', rev: String(written - begun + 100) }
+  const entry = { key: '/a', value: 'old', rev: String(written - begun + 100), bytes: 5 }
   const { range } = EtcdCalls.prototype
   const [isRead, read] = [Promise.withResolvers<void>(), new Set<EtcdCalls>()]
   // Both servers read format 1 before either writes.
