@@ -2,6 +2,8 @@
 
 /** Texts are kept in two generations of this size. When the young one is full, the old one is dropped. */
 const generationBytes = 32 * 2 ** 20
+/** Longer items are rendered for each answer. That costs hardly more than to send them, and they would push out all others. */
+const maxItemChars = 16_384
 
 type Generation = WeakMap<object, WeakMap<object, string | Buffer>>
 
@@ -18,6 +20,7 @@ export function keptText<T extends string | Buffer>(list: object, record: object
 }
 
 export function keepText<T extends string | Buffer>(list: object, record: object, text: T): T {
+  if (typeof text === 'string' && text.length > maxItemChars) return text
   // A text with other characters than ASCII may take two bytes for each.
   const bytes = Buffer.byteLength(text) === text.length ? text.length : 2 * text.length
   if (youngBytes + bytes > generationBytes) {
