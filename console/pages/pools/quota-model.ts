@@ -29,12 +29,8 @@ export function quotaState({ used, limits, owners }: Quota) {
     : ({ tone: 'idle', word: 'Full' } as const)
 }
 
-export const limitsOf = ({ limits, records }: Quota): Limits =>
-  Object.fromEntries([
-    ...quotaNames.map((name) => [name, String(limits[name] ?? '')]),
-    ['records', String(records.limit)],
-    ['recordSize', String(records.sizeLimit)],
-  ]) as Limits
+export const limitsOf = ({ limits }: Quota): Limits =>
+  Object.fromEntries(fieldNames.map((name) => [name, String(limits[name] ?? '')])) as Limits
 
 /** Returns the changed limits. An empty field removes its limit, except those of records, which it leaves unchanged. */
 export function limitsBody(form: Limits, before: Limits): QuotaInput {

@@ -129,8 +129,8 @@ const QuotaView = ({ quota }: { readonly quota: Quota }) => (
             ...Object.fromEntries(
               quotaNames.map((name) => [limitLabels[name], amountText(name, quota.limits[name]) ?? 'No limit']),
             ),
-            [limitLabels.records]: quota.records.limit,
-            [limitLabels.recordSize]: quota.records.sizeLimit,
+            [limitLabels.records]: quota.limits.records,
+            [limitLabels.recordSize]: quota.limits.recordSize,
             Set: quota.updatedAt && <Time at={quota.updatedAt} />,
             'Set by': quota.updatedBy,
           }}
@@ -138,13 +138,7 @@ const QuotaView = ({ quota }: { readonly quota: Quota }) => (
       </Card>
     </div>
     <Card title="Records">
-      <Table
-        label="Records"
-        columns={recordColumns}
-        rows={quota.records.stored}
-        keyOf={({ kind }) => kind}
-        sort={byKind}
-      />
+      <Table label="Records" columns={recordColumns} rows={quota.stored} keyOf={({ kind }) => kind} sort={byKind} />
     </Card>
     <Card title="Owners by share">
       {quota.owners.length === 0 ? (
@@ -162,7 +156,7 @@ const QuotaView = ({ quota }: { readonly quota: Quota }) => (
   </>
 )
 
-type StoredRecords = Quota['records']['stored'][number]
+type StoredRecords = Quota['stored'][number]
 const recordColumns: readonly Column<StoredRecords>[] = [
   { title: 'Kind', look: 'name', by: ({ kind }) => kind },
   { title: 'Records', by: ({ records }) => records, look: 'number' },

@@ -10,21 +10,19 @@ const limitFields = (bounds: t.TNumberOptions = {}) => ({
   macos: t.Optional(t.Integer({ ...bounds, description: 'macOS VMs' })),
 })
 
-const QuotaLimits = t.Object(limitFields(), { title: 'QuotaLimits', description: 'A missing field is not limited' })
+const QuotaLimits = t.Object(
+  {
+    ...limitFields(),
+    records: t.Integer({ description: 'Records of each kind' }),
+    recordSize: t.Number({ description: 'Size of all records of a kind together, in MiB' }),
+  },
+  { title: 'QuotaLimits', description: 'A missing field is not limited' },
+)
 export type QuotaLimits = t.Static<typeof QuotaLimits>
 
 const StoredRecords = t.Object(
   { kind: t.String(), records: t.Integer(), size: t.Number({ description: 'MiB' }) },
   { title: 'StoredRecords' },
-)
-
-const QuotaRecords = t.Object(
-  {
-    limit: t.Integer({ description: 'Records of each kind' }),
-    sizeLimit: t.Number({ description: 'Size of all records of a kind together, in MiB' }),
-    stored: t.Array(StoredRecords, { description: 'Stored records by kind' }),
-  },
-  { title: 'QuotaRecords', description: 'Limits of records. What exceeds them is refused' },
 )
 
 const QuotaUse = t.Object(
@@ -52,7 +50,7 @@ export const Quota = t.Object(
     namespace: t.String(),
     limits: QuotaLimits,
     used: QuotaUse,
-    records: QuotaRecords,
+    stored: t.Array(StoredRecords, { description: 'Records of each kind that are stored' }),
     owners: t.Array(QuotaOwner, { description: 'Owners of VMs or with a weight, lowest share first' }),
     updatedAt: t.Optional(Timestamp),
     updatedBy: t.Optional(t.String()),
@@ -92,9 +90,9 @@ const path = `${inNamespace}/quota` as const
 const params = { namespace: 'svc-default' }
 const example = {
   namespace: 'svc-default',
-  limits: { vms: 20, cpu: 80 },
+  limits: { vms: 20, cpu: 80, records: 20_000, recordSize: 32 },
   used: { vms: 1, cpu: 4, memory: 8, macos: 1 },
-  records: { limit: 20_000, sizeLimit: 32, stored: [{ kind: 'vms', records: 1, size: 0.01 }] },
+  stored: [{ kind: 'vms', records: 1, size: 0.01 }],
   owners: [
     {
       owner: 'ada@example.com',

@@ -27,8 +27,8 @@ const ownerText = ({ owner, weight, share, used, waiting }: QuotaOwner): string 
     ...(waiting === 0 ? [] : [`${waiting} waiting`]),
   ].join(', ')
 
-const recordLines = ({ records: { limit, sizeLimit, stored } }: Quota): string[] => [
-  `limit ${limit} and ${memorySize(sizeLimit)} of each kind`,
+const recordLines = ({ limits, stored }: Quota): string[] => [
+  `limit ${limits.records} and ${memorySize(limits.recordSize)} of each kind`,
   ...stored.map(({ kind, records, size }) => `${kind}: ${records}, ${memorySize(size)}`),
 ]
 

@@ -29,7 +29,7 @@ after(async () => {
 
 const set = (body: object): Promise<Answer> => service.call('PUT', `${inDefault}/quota`, { body })
 const stored = async (kind: string) =>
-  (await service.call('GET', `${inDefault}/quota`)).body.records.stored.find(
+  (await service.call('GET', `${inDefault}/quota`)).body.stored.find(
     (each: { kind: string }) => each.kind === kind,
   )
 const create = (name: string, options: CallOptions = {}): Promise<Answer> =>
@@ -44,7 +44,7 @@ describe('a namespace that has as many records of a kind as its quota allows', (
   it('a full namespace refuses more records of the kind in every API, and says who can change that', async () => {
     const { status, body } = await set({ records: 2 })
     assert.equal(status, 200)
-    assert.deepEqual([body.records.limit, body.records.sizeLimit], [2, 32])
+    assert.deepEqual([body.limits.records, body.limits.recordSize], [2, 32])
     for (const name of ['one', 'two']) assert.equal((await create(name)).status, 201)
     assert.equal((await stored('vmconfigs')).records, 2)
     const refused = await create('three')

@@ -27,6 +27,8 @@ const remove = (name: string): Promise<Answer> => service.call('DELETE', `${inDe
 const set = (body: object, options: CallOptions = {}): Promise<Answer> =>
   service.call('PUT', `${inDefault}/quota`, { ...options, body })
 const get = (): Promise<Answer> => service.call('GET', `${inDefault}/quota`)
+/** The limits of records, which always have a value. */
+const forRecords = { records: 20_000, recordSize: 32 }
 const used = () => quotaOf(service.services.collections, 'svc-default')?.value.used
 const vm = (name: string) => service.services.collections.vms.get('svc-default', name)?.value
 const until = (name: string, test: (record: ReturnType<typeof vm>) => boolean) =>
@@ -43,14 +45,14 @@ describe('the quota of a namespace', () => {
     assert.equal((await deploy('one')).status, 201)
     const { status, body } = await get()
     assert.equal(status, 200)
-    assert.deepEqual([body.limits, body.used], [{}, { vms: 1, cpu: 1, memory: 1.6, macos: 0 }])
+    assert.deepEqual([body.limits, body.used], [forRecords, { vms: 1, cpu: 1, memory: 1.6, macos: 0 }])
     assert.equal(body.owners[0].share, 0.125)
     assert.equal(service.services.collections.quotas.list().length, 0)
   })
 
   it('the quota of a namespace lets a VM wait, with the reason, until another one ends', async () => {
     await deploy('one')
-    assert.deepEqual((await set({ vms: 1, cpu: 4 })).body.limits, { vms: 1, cpu: 4 })
+    assert.deepEqual((await set({ vms: 1, cpu: 4 })).body.limits, { vms: 1, cpu: 4, ...forRecords })
     assert.equal((await deploy('two', '?wait=false')).status, 202)
     await until('two', (record) => reasonOf(record) === 'OverQuota')
     assert.match(vm('two')?.conditions[0]?.message ?? '', /^Quota of svc-default reached: 1 of 1 VMs in use$/)
@@ -70,7 +72,7 @@ describe('the quota of a namespace', () => {
     await until('one', (record) => record?.observed.hasRun === true)
     await deploy('two', '?wait=false')
     await until('two', (record) => reasonOf(record) === 'OverQuota')
-    assert.deepEqual((await set({ unlimited: ['vms'] })).body.limits, {})
+    assert.deepEqual((await set({ unlimited: ['vms'] })).body.limits, forRecords)
     await until('two', (record) => record?.observed.hasRun === true)
     assert.equal(service.services.collections.quotas.list().length, 0)
   })
@@ -115,7 +117,7 @@ describe('the quota of a namespace', () => {
         ['cpu', 'cpu is below use: 2 cores in use, limit 1'],
       ],
     )
-    assert.deepEqual([(await get()).body.limits, used()], [{ vms: 4 }, before])
+    assert.deepEqual([(await get()).body.limits, used()], [{ vms: 4, ...forRecords }, before])
   })
 
   it('the quota of a namespace is set by administrators, and visible to its developers', async () => {

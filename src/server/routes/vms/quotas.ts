@@ -58,22 +58,16 @@ export function quotas(services: QuotaServices): HandlersOf<typeof api> {
     const all = quota && isLimited(quota.limits) ? totalOf(quota.used) : sumOf(vms, nodeOf)
     return {
       namespace,
-      limits: shownLimits(quota?.limits ?? {}),
+      limits: shownLimits(quota?.limits ?? {}, recordLimitsOf(collections, namespace)),
       used: shownUse(all),
-      records: recordsView(namespace),
+      stored: storedBy(collections, namespace).map(({ kind, records, bytes }) => ({
+        kind: wireOf(kind),
+        records,
+        size: mebibytes(bytes),
+      })),
       owners: owners.sort((a, b) => a.share - b.share || (a.owner < b.owner ? -1 : 1)),
       ...(quota && { updatedAt: quota.updatedAt, updatedBy: quota.updatedBy }),
     }
-  }
-
-  function recordsView(namespace: string): api.Quota['records'] {
-    const { records: limit, bytes } = recordLimitsOf(collections, namespace)
-    const stored = storedBy(collections, namespace).map(({ kind, records, bytes: size }) => ({
-      kind: wireOf(kind),
-      records,
-      size: mebibytes(size),
-    }))
-    return { limit, sizeLimit: mebibytes(bytes), stored }
   }
 
   return {
@@ -152,8 +146,10 @@ const mebibytes = (bytes: number): number => Number((bytes / bytesPerMebibyte).t
 
 const shownUse = ({ vms, cpu, memoryMiB, macos }: Totals): api.QuotaUse => ({ vms, cpu, memory: gib(memoryMiB), macos })
 
-const shownLimits = ({ vms, cpu, memoryMiB, macos }: ResourceLimits): api.QuotaLimits => ({
+const shownLimits = ({ vms, cpu, memoryMiB, macos }: ResourceLimits, { records, bytes }: Stored): api.QuotaLimits => ({
   ...defined({ vms, cpu, memory: memoryMiB === undefined ? undefined : gib(memoryMiB), macos }),
+  records,
+  recordSize: mebibytes(bytes),
 })
 
 const nothingToSet = (): ApiError =>
