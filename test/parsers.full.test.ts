@@ -40,7 +40,7 @@ import { parseFieldSelector, parseLabelSelector } from '../src/rules/selectors.t
 import { parseDiskSize } from '../src/rules/sizes.ts'
 import { errorIn } from '../src/runners/github/http.ts'
 import { batchOf } from '../src/runners/github/messages.ts'
-import { refuseDeepJson } from '../src/server/http/json-depth.ts'
+import { refuseExcessiveJson } from '../src/server/http/json-limits.ts'
 import { parseAccept } from '../src/server/kubernetes/accept.ts'
 import { managedShape } from '../src/server/kubernetes/changes/client-metadata.ts'
 import { duplicateFields } from '../src/server/kubernetes/changes/duplicate-fields.ts'
@@ -180,7 +180,7 @@ const ofJson =
   (work: (value: unknown) => unknown) =>
   (text: string): unknown => {
     try {
-      refuseDeepJson(text)
+      refuseExcessiveJson(text)
       return work(JSON.parse(text))
     } catch (error) {
       if (!(error instanceof ApiError) && !(error instanceof SyntaxError)) throw error

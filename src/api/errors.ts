@@ -191,9 +191,12 @@ export const badRequest = (causes: readonly Cause[], hint?: string): ApiError =>
 
 /** Bounds the size of the response, because a body may have thousands of wrong fields. */
 const maxCauses = 20
+/** Refusals need no more causes than this, however many a request has. */
+export const enoughCauses = 100
 
 function messagesOf(causes: readonly Cause[]): string {
   const messages = causes.slice(0, maxCauses).map(({ message }) => message)
   const more = causes.length - messages.length
-  return [...messages, ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
+  const count = causes.length < enoughCauses ? more : 'many'
+  return [...messages, ...(more > 0 ? [`and ${count} more`] : [])].join('; ')
 }

@@ -166,7 +166,9 @@ export const rooms: Readonly<Record<string, Imports>> = {
       'api, auth, platform, rules, server (app.ts), server/cluster, server/config, server/gate, server/http, server/kubernetes/changes, server/kubernetes/kinds, server/lists, server/operations, server/tls, server/transfer, store, store/records',
     packages: 'fastify, typebox',
   },
-  'server/kubernetes/changes': { imports: 'api, server/http (patch.ts), server/kubernetes/kinds, store/records' },
+  'server/kubernetes/changes': {
+    imports: 'api, server/http (duplicate-fields.ts, patch.ts), server/kubernetes/kinds, store/records',
+  },
   'server/kubernetes/kinds': { imports: 'api, platform, server/operations, store/records', packages: 'typebox' },
   'server/legacy': {
     imports:

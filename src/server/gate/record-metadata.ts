@@ -1,5 +1,5 @@
 // Labels, annotations, finalizers and owner references of a record, with limits that keep the record small.
-import { type Cause, invalidField } from '../../api/errors.ts'
+import { type Cause, invalidField, invalidIf } from '../../api/errors.ts'
 import { nounOfWire } from '../../api/nouns.ts'
 import type { kindsWithMetadata } from '../../api/service/metadata.ts'
 import type { Principal } from '../../auth/principal.ts'
@@ -57,6 +57,7 @@ interface Kept {
 }
 
 const maxLabels = 64
+const maxAnnotations = 1_000
 const maxAnnotationChars = 131_072
 const maxFinalizers = 32
 const maxOwners = 32
@@ -71,18 +72,25 @@ export const ownLabelProblems = (labels: Texts, had: Texts = {}): Cause[] =>
       : [],
   )
 
+const mostOf = { labels: maxLabels, annotations: maxAnnotations, finalizers: maxFinalizers, ownerReferences: maxOwners }
+
+/** Names what has too many entries, before anything looks at these. `spare`: how many more may be there. */
+export const countProblems = (metadata: Readonly<Partial<Record<keyof Kept, unknown>>>, spare = 0): Cause[] =>
+  (Object.keys(mostOf) as (keyof Kept)[]).flatMap((field) => {
+    const entries = metadata[field]
+    const count = typeof entries === 'object' && entries !== null ? Object.keys(entries).length : 0
+    return invalidIf(count > mostOf[field] + spare, field, `${field}: at most ${mostOf[field]}`)
+  })
+
 export function metadataProblems({ labels, annotations, finalizers = [], ownerReferences = [] }: Kept): Cause[] {
+  const tooMany = countProblems({ labels, annotations, finalizers, ownerReferences })
+  if (tooMany.length > 0) return tooMany
   const names = (field: string, all: readonly string[]): Cause[] =>
     all
       .filter((name) => !isName(name))
       .map((name) => invalidField(field, `${field}: invalid name "${name.slice(0, 50)}"`))
-  const most = (field: string, count: number, limit: number): Cause[] =>
-    count > limit ? [invalidField(field, `${field}: at most ${limit}`)] : []
   const chars = Object.entries(annotations).reduce((sum, [name, value]) => sum + name.length + value.length, 0)
   return [
-    ...most('labels', Object.keys(labels).length, maxLabels),
-    ...most('finalizers', finalizers.length, maxFinalizers),
-    ...most('ownerReferences', ownerReferences.length, maxOwners),
     ...(chars > maxAnnotationChars
       ? [invalidField('annotations', `annotations: at most ${maxAnnotationChars} characters together`)]
       : []),

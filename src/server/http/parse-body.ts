@@ -2,7 +2,7 @@
 // fields that could become a prototype.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
-import { refuseDeepJson } from './json-depth.ts'
+import { refuseExcessiveJson } from './json-limits.ts'
 
 const notUtf8 = (): ApiError =>
   new ApiError('BadRequest', 'The request body is not UTF-8', { hint: 'Send JSON as UTF-8' })
@@ -40,7 +40,7 @@ export function parseBodies(
 
 /** Parses untrusted JSON, or throws why it is refused. */
 export function parseText(text: string, inspect?: () => void): unknown {
-  refuseDeepJson(text)
+  refuseExcessiveJson(text)
   inspect?.()
   const value = parsed(text)
   // Only an escape can produce a lone surrogate, so other texts need no walk through the value.

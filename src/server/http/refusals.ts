@@ -1,7 +1,7 @@
 // Turns any error into a Status: refusals stay as they are, errors of the framework and the store are translated by the
 // tables below, and anything else is a 500 whose details are only in the log.
 import type { FastifyError, FastifyReply } from 'fastify'
-import { ApiError, badRequest, type Cause, invalid, invalidField, type Reason } from '../../api/errors.ts'
+import { ApiError, badRequest, type Cause, enoughCauses, invalid, invalidField, type Reason } from '../../api/errors.ts'
 import {
   ContentAwayError,
   ContentTooLargeError,
@@ -126,7 +126,7 @@ type Violation = NonNullable<FastifyError['validation']>[number]
 const unreadable = new Set(['type', 'required', 'enum', 'const', 'anyOf', 'oneOf'])
 
 function validationRefusal(violations: readonly Violation[], part: string, more: readonly Cause[]): ApiError {
-  const found = violations.map(causeOf)
+  const found = violations.slice(0, enoughCauses).map(causeOf)
   const named = new Set(found.map(({ field }) => field))
   const causes = [...found, ...more.filter(({ field }) => !named.has(field))]
   const isUnreadable = part !== 'body' || violations.some((violation) => unreadable.has(violation.keyword))
@@ -138,7 +138,7 @@ function validationRefusal(violations: readonly Violation[], part: string, more:
 /** The fields of a body that match the schema. */
 export function soundFields(body: Record<string, unknown>, error: unknown): Record<string, unknown> {
   const violations = (error as Partial<FastifyError>).validation ?? []
-  const faulty = new Set(violations.map(({ instancePath }) => instancePath.split('/')[1]))
+  const faulty = new Set(violations.map(({ instancePath }) => instancePath.split('/', 2)[1]))
   return Object.fromEntries(Object.entries(body).filter(([name]) => !faulty.has(name)))
 }
 

@@ -82,6 +82,9 @@ const messages: Readonly<Record<string, Message>> = {
   },
 }
 
+/** The kinds that are read from protobuf. */
+export const decodable: readonly string[] = Object.keys(messages)
+
 export const protobufType = 'application/vnd.kubernetes.protobuf'
 const magic = Buffer.from([0x6b, 0x38, 0x73, 0x00])
 const envelope: Message = { 1: message('typeMeta', { 1: text('apiVersion'), 2: text('kind') }) }

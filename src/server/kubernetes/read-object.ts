@@ -5,7 +5,7 @@ import { ApiError, badRequest, type Cause, invalid, invalidField } from '../../a
 import { nameSuffix, realNamespace } from '../../rules/names.ts'
 import type { OwnerReference } from '../../store/records/record-meta.ts'
 import type { Settings } from '../config/settings.ts'
-import { metadataProblems } from '../gate/record-metadata.ts'
+import { countProblems, metadataProblems } from '../gate/record-metadata.ts'
 import { refusalOf } from '../http/refusals.ts'
 import { bodyValidator, type Validator } from '../http/validate.ts'
 import { clientMetadata } from './changes/client-metadata.ts'
@@ -47,6 +47,7 @@ export function readObject(
     throw new ApiError('BadRequest', 'The request body is no object', {
       hint: 'Send an object with apiVersion and kind',
     })
+  refuseMetadata(kind, countProblems(objectFields((body as ObjectFields).metadata), maxComputed))
   const fields = withoutNulls(body as ObjectFields)
   checkKind(kind, fields)
   const metadata = objectFields(fields.metadata)
@@ -76,19 +77,15 @@ export function readObject(
     },
   }
   checkLabels(kind, object.metadata.labels)
-  const causes = metadataProblems(clientMetadata(kind, object))
-  if (causes.length > 0)
-    throw invalid(
-      kind.plural,
-      causes.map((cause) => ({ ...cause, field: `metadata.${cause.field}` })),
-    )
-  const faults =
+  refuseMetadata(kind, metadataProblems(clientMetadata(kind, object)))
+  const all =
     fieldValidation === 'Ignore'
       ? []
       : [
           ...unknownFields(fields, shapeOf(kind), '').map((field) => `unknown field "${field}"`),
           ...duplicates.map((field) => `duplicate field "${field}"`),
         ]
+  const faults = all.length > maxNamed ? [...all.slice(0, maxNamed), 'and more fields'] : all
   if (faults.length > 0 && fieldValidation === 'Strict')
     throw new ApiError(
       'BadRequest',
@@ -96,6 +93,14 @@ export function readObject(
     )
   if (!isPart) checkSpec(kind, fields)
   return { object, warnings: faults }
+}
+
+function refuseMetadata(kind: Kind, causes: readonly Cause[]): void {
+  if (causes.length === 0) return
+  throw invalid(
+    kind.plural,
+    causes.map((cause) => ({ ...cause, field: `metadata.${cause.field}` })),
+  )
 }
 
 function checkKind(kind: Kind, { apiVersion, kind: name }: ObjectFields): void {
@@ -209,19 +214,23 @@ const shapeOf = (kind: Kind): Shape => ({
   },
 })
 
-const maxNamed = 20
+/** No kind computes more labels or annotations, which clients send back. */
+const maxComputed = 16
+/** Each is a header `Warning`. */
+const maxNamed = 10
 
 /** Paths such as `spec.cpus` of fields that the schema does not name. */
 function unknownFields(value: unknown, shape: Shape, path: string): string[] {
   const found: string[] = []
   const look = (each: unknown, { properties, additionalProperties, items }: Shape, at: string): void => {
-    if (found.length >= maxNamed || typeof each !== 'object' || each === null) return
+    if (found.length > maxNamed || typeof each !== 'object' || each === null) return
     if (Array.isArray(each)) {
       if (items) for (const [index, part] of each.entries()) look(part, items, `${at}[${index}]`)
       return
     }
     if (!properties || additionalProperties === true) return
     for (const [name, part] of Object.entries(each)) {
+      if (found.length > maxNamed) return
       const inside = at === '' ? name : `${at}.${name}`
       if (Object.hasOwn(properties, name)) look(part, properties[name] as Shape, inside)
       else found.push(inside.slice(0, 200))

@@ -2,7 +2,7 @@
 // them also writes the metadata.
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError, invalid } from '../../api/errors.ts'
-import { refuseDeepJson } from '../http/json-depth.ts'
+import { refuseExcessiveJson } from '../http/json-limits.ts'
 import {
   clientMetadata,
   managedPart,
@@ -131,8 +131,9 @@ const noMoreFinalizers = (kind: Kind): ApiError => {
 
 /** An update or a patch: its manager takes the fields that change. */
 export function replacing({ kind, by }: Writer, before: KubeObject, object: ObjectInput): Revision {
-  const entries =
-    readManagedFields(object.metadata.managedFields, apiVersionOf(kind), by.time) ?? before.metadata.managedFields ?? []
+  const { managedFields: known = [] } = before.metadata
+  const { managedFields: sent = known } = object.metadata
+  const entries = sent === known ? known : readManagedFields(sent, apiVersionOf(kind), by.time)
   const managedFields = updated(entries, {
     before: managedPart(kind, before),
     after: managedPart(kind, object),
@@ -184,7 +185,7 @@ const filtered = (texts: StringMap, isWanted: (name: string) => boolean): String
 function lastAppliedIn({ metadata }: KubeObject): ObjectFields {
   try {
     const text = metadata.annotations['kubectl.kubernetes.io/last-applied-configuration'] ?? '{}'
-    refuseDeepJson(text)
+    refuseExcessiveJson(text)
     return objectFields(JSON.parse(text))
   } catch {
     return {}

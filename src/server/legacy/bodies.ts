@@ -1,7 +1,7 @@
 // Parses bodies of 2.4.x clients: JSON or a form, whatever the Content-Type, because `curl -d` labels JSON as a form.
 import { ApiError } from '../../api/errors.ts'
 import type { App } from '../gate/charges.ts'
-import { refuseDeepJson } from '../http/json-depth.ts'
+import { refuseExcessiveJson } from '../http/json-limits.ts'
 
 export type BodyFields = Readonly<Record<string, unknown>>
 
@@ -39,7 +39,7 @@ function textOf(bytes: Uint8Array): string {
 }
 
 function jsonFields(text: string): BodyFields {
-  refuseDeepJson(text)
+  refuseExcessiveJson(text)
   let value: unknown
   try {
     value = JSON.parse(text)

@@ -1,4 +1,5 @@
 // Finds fields that occur twice in the text of an object, of which JSON.parse silently takes the last.
+import { space, stringEnd } from '../../http/json-limits.ts'
 
 const maxReported = 20
 
@@ -7,8 +8,9 @@ export function duplicateFields(text: string): readonly string[] {
   const found: string[] = []
   const open: { readonly names: Set<string> | undefined; name: string; index: number }[] = []
   for (let at = 0; at < text.length && found.length < maxReported; at++) {
+    if (text.charCodeAt(at) <= space) continue
     const char = text[at]
-    const top = open.at(-1)
+    const top = open[open.length - 1]
     if (char === '"') {
       const end = stringEnd(text, at)
       if (top?.names && nextChar(text, end + 1) === ':') {
@@ -24,12 +26,6 @@ export function duplicateFields(text: string): readonly string[] {
     else if (char === ',' && top) top.index++
   }
   return [...new Set(found)]
-}
-
-function stringEnd(text: string, start: number): number {
-  let at = start + 1
-  while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
-  return at
 }
 
 function nextChar(text: string, start: number): string {

@@ -115,9 +115,8 @@ describe('managers of fields', () => {
 
   it('entries of clients are read, and invalid ones refused', () => {
     const entry = { manager: 'a', operation: 'Apply', fieldsV1: { 'f:spec': { '.': {}, 'f:cpu': {} } } }
-    assert.deepEqual(ownedBy(readManagedFields([entry], 'v1', time) ?? [], 'a'), ['.spec.cpu'])
+    assert.deepEqual(ownedBy(readManagedFields([entry], 'v1', time), 'a'), ['.spec.cpu'])
     assert.deepEqual(readManagedFields([{}], 'v1', time), [])
-    assert.equal(readManagedFields(undefined, 'v1', time), undefined)
     for (const bad of [
       'x',
       [{ ...entry, manager: '' }],

@@ -25,17 +25,40 @@ export interface Manager {
 interface Owner extends Manager {
   readonly operation: ManagedFields['operation']
   readonly paths: Paths
+  /** The entry with exactly these paths. */
+  readonly entry?: ManagedFields
 }
 
 /** The limit of Kubernetes. The oldest managers that update are merged into one beyond it. */
 const maxUpdaters = 10
 const maxAppliers = 20
+/** Limits the total length of the paths of all managers, because every change of the object reads them. */
+const maxPathChars = 65_536
+/** Limits that of the paths that a client sends. */
+const maxSentChars = 1_048_576
 const ancient = 'ancient-changes'
 const first = 'before-first-apply'
 
-const ownerOf = ({ fieldsV1, fieldsType: _, ...rest }: ManagedFields): Owner => ({ ...rest, paths: decoded(fieldsV1) })
-const entryOf = ({ paths, ...rest }: Owner): ManagedFields => ({
-  ...rest,
+/** The paths of entries of records, which all requests share for as long as a record is unchanged. */
+const decodedEntries = new WeakMap<ManagedFields, Paths>()
+
+function pathsOf(entry: ManagedFields): Paths {
+  const paths = decodedEntries.get(entry) ?? decoded(entry.fieldsV1)
+  decodedEntries.set(entry, paths)
+  return paths
+}
+
+const ownersOf = (entries: readonly ManagedFields[]): readonly Owner[] =>
+  withoutOldest(entries, pathsOf).map((entry) => {
+    const { manager, operation, apiVersion, time } = entry
+    return { manager, operation, apiVersion, time, paths: pathsOf(entry), entry }
+  })
+
+const entryOf = ({ manager, operation, apiVersion, time, paths }: Owner): ManagedFields => ({
+  manager,
+  operation,
+  apiVersion,
+  time,
   fieldsType: 'FieldsV1',
   fieldsV1: encoded(paths) as ManagedFields['fieldsV1'],
 })
@@ -46,7 +69,9 @@ const isOf = (owner: Owner, { manager }: Manager, operation: Owner['operation'])
 /** Keeps entries whose fields are unchanged, with their time, so that equal entries need no write. */
 function entriesOf(before: readonly ManagedFields[], owners: readonly Owner[]): readonly ManagedFields[] {
   const known = new Map(before.map((entry) => [`${entry.operation} ${entry.manager}`, entry]))
-  return mergeOldest(owners.filter(({ paths }) => paths.size > 0)).map((owner) => {
+  const left = owners.filter(({ paths }) => paths.size > 0)
+  return mergeOldest(withoutOldest(left, ({ paths }) => paths)).map((owner) => {
+    if (owner.entry) return owner.entry
     const entry = entryOf(owner)
     const was = known.get(`${owner.operation} ${owner.manager}`)
     return was && isDeepStrictEqual(was.fieldsV1, entry.fieldsV1) ? was : entry
@@ -58,9 +83,31 @@ function mergeOldest(owners: readonly Owner[]): readonly Owner[] {
   if (updaters.length <= maxUpdaters) return owners
   const byAge = updaters.toSorted((a, b) => a.time.localeCompare(b.time))
   const old = new Set(byAge.slice(0, updaters.length - maxUpdaters + 1))
-  const latest = [...old].at(-1) as Owner
+  const { entry: _, ...latest } = [...old].at(-1) as Owner
   const paths = new Set([...old].flatMap((owner) => [...owner.paths]))
   return [{ ...latest, manager: ancient, paths }, ...owners.filter((owner) => !old.has(owner))]
+}
+
+function charsOf(paths: Paths): number {
+  let chars = 0
+  for (const path of paths) chars += path.length
+  return chars
+}
+
+/** Forgets the oldest managers of an object that has too many paths, those that update first. */
+function withoutOldest<T extends Pick<Owner, 'operation' | 'time'>>(
+  all: readonly T[],
+  pathsOf: (of: T) => Paths,
+): readonly T[] {
+  const ageOf = ({ operation, time }: T): string => `${operation === 'Update' ? 0 : 1} ${time}`
+  const kept = new Set<T>()
+  let chars = 0
+  for (const each of all.toSorted((a, b) => (ageOf(a) < ageOf(b) ? 1 : -1))) {
+    chars += charsOf(pathsOf(each))
+    if (chars > maxPathChars) break
+    kept.add(each)
+  }
+  return all.filter((each) => kept.has(each))
 }
 
 interface Update {
@@ -78,16 +125,10 @@ export function updated(entries: readonly ManagedFields[], { before, after, shap
   )
   const removed = new Set([...was.keys()].filter((path) => !is.has(path)))
   if (changed.size === 0 && removed.size === 0) return entries
-  const owners = entries.map(ownerOf)
+  const owners = ownersOf(entries)
   const own = owners.find((owner) => isOf(owner, by, 'Update'))
-  const left = owners
-    .filter((owner) => owner !== own)
-    .map((owner) => ({ ...owner, paths: minus(minus(owner.paths, changed), removed) }))
-  const mine: Owner = {
-    ...by,
-    operation: 'Update',
-    paths: minus(new Set([...(own?.paths ?? []), ...changed]), removed),
-  }
+  const left = owners.filter((owner) => owner !== own).map((owner) => without(without(owner, changed), removed))
+  const mine = without({ ...by, operation: 'Update', paths: new Set([...(own?.paths ?? []), ...changed]) }, removed)
   return entriesOf(entries, [...left, mine])
 }
 
@@ -114,7 +155,7 @@ export function applied(
   const owners: readonly Owner[] =
     entries.length === 0 && current.size > 0
       ? [{ ...by, manager: first, operation: 'Update', paths: new Set(current.keys()) }]
-      : entries.map(ownerOf)
+      : ownersOf(entries)
   const own = owners.find((owner) => isOf(owner, by, 'Apply'))
   const others = owners.filter((owner) => owner !== own)
   const differs = new Set(
@@ -125,14 +166,16 @@ export function applied(
   const lastValues = by.manager === kubectl ? valuesOf(lastApplied, shape) : new Map<string, unknown>()
   const isFromKubectl = (path: string): boolean =>
     lastValues.has(path) && isDeepStrictEqual(lastValues.get(path), current.get(path))
+  const refused = [...differs].filter((path) => !isFromKubectl(path)).toSorted()
   const conflicts = others.flatMap((owner) =>
-    [...owner.paths].filter((path) => differs.has(path) && !isFromKubectl(path)).map((path) => ({ owner, path })),
+    refused.filter((path) => owner.paths.has(path)).map((path) => ({ owner, path })),
   )
   if (conflicts.length > 0 && !isForced) throw conflicting(conflicts)
-  const left = others.map((owner) => ({ ...owner, paths: minus(owner.paths, differs) }))
+  const left = others.map((owner) => without(owner, differs))
   const kept = new Set(left.flatMap(({ paths }) => [...paths]))
   const dropped = new Set([...(own?.paths ?? [])].filter((path) => !wanted.has(path) && !kept.has(path)))
   const mine: Owner = { ...by, operation: 'Apply', paths: new Set(wanted.keys()) }
+  if (charsOf(mine.paths) > maxPathChars) throw notManaged('fewer fields, or shorter names, in an apply')
   if (!own && left.filter(({ operation }) => operation === 'Apply').length >= maxAppliers) throw tooManyAppliers()
   return {
     object: withoutPaths(merged(live, config, shape), dropped, shape),
@@ -140,7 +183,12 @@ export function applied(
   }
 }
 
-const minus = (paths: Paths, less: Paths): Paths => new Set([...paths].filter((path) => !less.has(path)))
+/** The same owner if it has none of the paths. */
+function without(owner: Owner, less: Paths): Owner {
+  const { entry: _, paths, ...rest } = owner
+  if (![...less].some((path) => paths.has(path))) return owner
+  return { ...rest, paths: new Set([...paths].filter((path) => !less.has(path))) }
+}
 
 const maxCauses = 50
 
@@ -178,25 +226,25 @@ const tooManyAppliers = (): ApiError =>
 
 const maxEntries = 64
 
-/** Reads `metadata.managedFields` of a client. Undefined: the client did not send any. */
-export function readManagedFields(
-  value: unknown,
-  apiVersion: string,
-  time: string,
-): readonly ManagedFields[] | undefined {
-  if (value === undefined) return undefined
+/** Reads `metadata.managedFields` of a client. */
+export function readManagedFields(value: unknown, apiVersion: string, time: string): readonly ManagedFields[] {
   if (!Array.isArray(value) || value.length > maxEntries) throw notManaged(`at most ${maxEntries} entries`)
-  return value
+  let chars = 0
+  const owners = value
     .map(objectFields)
     .filter((entry) => Object.keys(entry).length > 0)
-    .map((entry): ManagedFields => {
+    .map((entry): Owner => {
       const { manager, operation } = entry
       if (typeof manager !== 'string' || manager === '' || manager.length > 128) throw notManaged('manager: a name')
       if (operation !== 'Apply' && operation !== 'Update') throw notManaged('operation: Apply or Update')
       const at =
         typeof entry.time === 'string' && !Number.isNaN(Date.parse(entry.time)) ? entry.time.slice(0, 40) : time
-      return entryOf({ manager, operation, apiVersion, time: at, paths: decoded(entry.fieldsV1 ?? {}) })
+      const paths = decoded(entry.fieldsV1 ?? {})
+      chars += charsOf(paths)
+      if (chars > maxSentChars) throw notManaged('fewer fields')
+      return { manager, operation, apiVersion, time: at, paths }
     })
+  return entriesOf([], owners)
 }
 
 const notManaged = (must: string): ApiError =>

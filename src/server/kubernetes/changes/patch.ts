@@ -2,7 +2,7 @@
 // patch. Limits keep a small JSON patch from building an object that is too large or too deep.
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError } from '../../../api/errors.ts'
-import { maxDepth } from '../../http/json-depth.ts'
+import { maxDepth } from '../../http/json-limits.ts'
 import { type ObjectFields, objectFields } from '../kinds/kind.ts'
 import type { FieldShape } from './field-paths.ts'
 import { strategicMerge } from './strategic-merge.ts'
@@ -49,57 +49,73 @@ const withValue: ReadonlySet<string> = new Set(['add', 'replace', 'test'])
 function jsonPatch(object: ObjectFields, patch: unknown): ObjectFields {
   if (!Array.isArray(patch)) throw bad('a JSON patch must be a list of operations')
   if (patch.length > maxOperations) throw bad(`a JSON patch may have at most ${maxOperations} operations`)
-  let result: unknown = structuredClone(object)
-  const budget: Budget = { copiedChars: 0 }
+  const draft: Draft = { root: { ...object }, copies: new WeakSet(), copiedChars: 0 }
   for (const each of patch) {
     const { op, path, from, value } = objectFields(each)
     if (typeof op !== 'string' || typeof path !== 'string') throw bad('an operation has no op or no path')
     if (withValue.has(op) && value === undefined) throw bad(`${op} has no value`)
-    result = applied(result, { op, path, from: typeof from === 'string' ? from : undefined, value }, budget)
+    carryOut({ op, path, from: typeof from === 'string' ? from : undefined, value }, draft)
   }
-  refuseDeep(result)
-  return objectFields(result)
+  refuseDeep(draft.root, object)
+  return draft.root
 }
 
-/** Visits level by level, because recursion would overflow the stack on an object that steps have nested deeply. */
-function refuseDeep(value: unknown): void {
-  let level = [value]
+/**
+ * Visits level by level, because recursion would overflow the stack on an object that steps have nested deeply. Skips what
+ * is still as in `before`.
+ */
+function refuseDeep(value: unknown, before: unknown): void {
+  let level = [[value, before]]
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > maxDepth) throw bad(`the object nests deeper than ${maxDepth} levels`)
-    level = level.flatMap((each) => (typeof each === 'object' && each !== null ? Object.values(each) : []))
+    level = level.flatMap(([each, was]) =>
+      typeof each === 'object' && each !== null && each !== was
+        ? Object.entries(each).map(([name, part]) => [part, objectFields(was)[name]])
+        : [],
+    )
   }
 }
 
-interface Budget {
+/** An object that a patch changes, of which only the parts that change are copied. */
+interface Draft {
+  readonly root: ObjectFields
+  /** Objects and lists that were copied, and can be changed. */
+  readonly copies: WeakSet<object>
   copiedChars: number
 }
 
-function applied(document: unknown, { op, path, from, value }: Step, budget: Budget): unknown {
+function carryOut({ op, path, from, value }: Step, draft: Draft): void {
   const steps = stepsOf(path)
   switch (op) {
     case 'add':
-      return put(document, steps, structuredClone(value), true)
+      put(draft, steps, value, true)
+      break
     case 'replace':
-      at(document, steps)
-      return put(document, steps, structuredClone(value), false)
+      at(draft, steps)
+      put(draft, steps, value, false)
+      break
     case 'remove':
-      return remove(document, steps)
+      remove(draft, steps)
+      break
     case 'test':
-      if (isDeepStrictEqual(at(document, steps), value)) return document
+      if (isDeepStrictEqual(at(draft, steps), value)) break
       throw new ApiError('Invalid', `The test of the JSON patch at ${path.slice(0, 200)} failed`)
     case 'move':
     case 'copy': {
       if (from === undefined) throw bad(`${op} has no from`)
       const source = stepsOf(from)
-      const found = at(document, source)
+      const found = at(draft, source)
       if (op === 'move') {
         if (isWithin(steps, source)) throw bad('an object cannot be moved into itself')
-        return put(remove(document, source), steps, found, true)
+        remove(draft, source)
+        put(draft, steps, found, true)
+        break
       }
-      refuseDeep(found)
-      budget.copiedChars += JSON.stringify(found).length
-      if (budget.copiedChars > maxCopiedChars) throw bad('the object becomes too large')
-      return put(document, steps, structuredClone(found), true)
+      refuseDeep(found, undefined)
+      draft.copiedChars += JSON.stringify(found).length
+      if (draft.copiedChars > maxCopiedChars) throw bad('the object becomes too large')
+      put(draft, steps, structuredClone(found), true)
+      break
     }
     default:
       throw bad(`unknown operation ${JSON.stringify(op.slice(0, 20))}`)
@@ -113,14 +129,13 @@ const isWithin = (steps: readonly string[], source: readonly string[]): boolean 
 function stepsOf(pointer: string): string[] {
   if (pointer === '') throw bad('the whole object cannot be replaced')
   if (!pointer.startsWith('/') || pointer.length > 1_024) throw bad('a path must begin with a slash')
-  return pointer
-    .slice(1)
-    .split('/')
-    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const steps = pointer.slice(1).split('/', maxDepth + 1)
+  if (steps.length > maxDepth) throw bad(`a path has more than ${maxDepth} steps`)
+  return steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-function at(document: unknown, steps: readonly string[]): unknown {
-  let value = document
+function at({ root }: Draft, steps: readonly string[]): unknown {
+  let value: unknown = root
   for (const step of steps) {
     const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, step)
     const isLength = Array.isArray(value) && step === 'length'
@@ -131,26 +146,39 @@ function at(document: unknown, steps: readonly string[]): unknown {
   return value
 }
 
-/** Changes `document` in place, because it is already a copy of the object. */
-function put(document: unknown, steps: readonly string[], value: unknown, isAdd: boolean): unknown {
-  const parent = at(document, steps.slice(0, -1))
+/** The parent of what the steps lead to, as a copy that can be changed. */
+function parentOf(draft: Draft, steps: readonly string[]): Record<string, unknown> | unknown[] {
+  const parents = steps.slice(0, -1)
+  at(draft, parents)
+  let value: unknown = draft.root
+  for (const step of parents) {
+    const inside = value as Record<string, unknown>
+    value = inside[step]
+    if (typeof value !== 'object' || value === null) throw bad('a path leads to no object')
+    if (draft.copies.has(value)) continue
+    value = Array.isArray(value) ? [...value] : { ...value }
+    draft.copies.add(value as object)
+    inside[step] = value
+  }
+  return value as Record<string, unknown> | unknown[]
+}
+
+function put(draft: Draft, steps: readonly string[], value: unknown, isAdd: boolean): void {
+  const parent = parentOf(draft, steps)
   const last = steps.at(-1) as string
   if (Array.isArray(parent)) {
     const index = last === '-' ? parent.length : indexIn(parent, last, isAdd)
     parent.splice(index, isAdd ? 0 : 1, value)
-  } else if (typeof parent === 'object' && parent !== null && last !== '__proto__')
-    (parent as Record<string, unknown>)[last] = value
-  else throw bad('a path leads to no object')
-  return document
+  } else if (last === '__proto__') throw bad('a path leads to no object')
+  else parent[last] = value
 }
 
-function remove(document: unknown, steps: readonly string[]): unknown {
-  at(document, steps)
-  const parent = at(document, steps.slice(0, -1))
+function remove(draft: Draft, steps: readonly string[]): void {
+  at(draft, steps)
+  const parent = parentOf(draft, steps)
   const last = steps.at(-1) as string
   if (Array.isArray(parent)) parent.splice(indexIn(parent, last, false), 1)
-  else delete (parent as Record<string, unknown>)[last]
-  return document
+  else delete parent[last]
 }
 
 function indexIn(list: readonly unknown[], step: string, isAdd: boolean): number {
