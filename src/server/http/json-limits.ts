@@ -6,7 +6,7 @@ import { ApiError } from '../../api/errors.ts'
 export const maxDepth = 64
 /** More than reports of nodes and lists of subjects have. */
 const maxFields = 15_000
-const maxValues = 60_000
+export const maxValues = 60_000
 
 /** Ignores text that is not JSON, which its parser refuses. */
 export function refuseExcessiveJson(text: string): void {
@@ -48,7 +48,7 @@ const tooDeep = (): ApiError =>
     hint: 'Compare it with the API document',
   })
 
-const tooMany = (what: string, limit: number): ApiError =>
+export const tooMany = (what: string, limit: number): ApiError =>
   new ApiError('RequestEntityTooLarge', `The request body has more than ${limit} ${what}`, {
     hint: 'Send fewer at once',
   })

@@ -2,6 +2,7 @@
 // clients accept.
 import { ApiError } from '../../api/errors.ts'
 import { type FieldValue, ProtobufError, readFields } from '../../platform/protobuf.ts'
+import { maxValues, tooMany } from '../http/json-limits.ts'
 
 type Type = 'text' | 'int' | 'flag' | Message
 interface Field {
@@ -95,7 +96,8 @@ export function decodeProtobuf(bytes: Buffer): Readonly<Record<string, unknown>>
   if (bytes.length === 0) return {}
   if (!bytes.subarray(0, magic.length).equals(magic)) throw unreadable('it does not begin as one')
   const inner = bytes.subarray(magic.length)
-  const { typeMeta = {} } = decode(inner, envelope) as { typeMeta?: { apiVersion?: string; kind?: string } }
+  const budget: Budget = { fields: 0 }
+  const { typeMeta = {} } = decode(inner, envelope, budget) as { typeMeta?: { apiVersion?: string; kind?: string } }
   const { apiVersion = '', kind = '' } = typeMeta
   const known = Object.hasOwn(messages, kind) ? messages[kind] : undefined
   if (!known)
@@ -103,19 +105,23 @@ export function decodeProtobuf(bytes: Buffer): Readonly<Record<string, unknown>>
       hint: 'Send Content-Type: application/json',
     })
   let raw: Buffer = Buffer.alloc(0)
-  eachField(inner, (number, value) => {
+  eachField(inner, budget, (number, value) => {
     if (number === rawField && value instanceof Buffer) raw = value
   })
-  return { apiVersion, kind, ...decode(raw, known) }
+  return { apiVersion, kind, ...decode(raw, known, budget) }
 }
 
-function decode(bytes: Buffer, known: Message): Record<string, unknown> {
+interface Budget {
+  fields: number
+}
+
+function decode(bytes: Buffer, known: Message, budget: Budget): Record<string, unknown> {
   const found = new Map<string, unknown[]>()
-  eachField(bytes, (number, value) => {
+  eachField(bytes, budget, (number, value) => {
     const field = known[number]
     if (!field) return
     const values = found.get(field.name) ?? []
-    values.push(read(value, field.type))
+    values.push(read(value, field.type, budget))
     found.set(field.name, values)
   })
   const named = Object.values(known).filter(({ name }) => found.has(name))
@@ -133,13 +139,13 @@ function formed(values: readonly unknown[], form: Field['form']): unknown {
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-function read(value: FieldValue, type: Type): unknown {
+function read(value: FieldValue, type: Type, budget: Budget): unknown {
   if (type === 'int' || type === 'flag') {
     if (typeof value !== 'number') throw unreadable('a number has another type')
     return type === 'int' ? value : value !== 0
   }
   if (typeof value === 'number') throw unreadable('a text has another type')
-  if (type !== 'text') return decode(value, type)
+  if (type !== 'text') return decode(value, type, budget)
   try {
     return decoder.decode(value)
   } catch {
@@ -147,9 +153,12 @@ function read(value: FieldValue, type: Type): unknown {
   }
 }
 
-function eachField(bytes: Buffer, visit: (field: number, value: FieldValue) => void): void {
+function eachField(bytes: Buffer, budget: Budget, visit: (field: number, value: FieldValue) => void): void {
   try {
-    readFields(bytes, visit)
+    readFields(bytes, (field, value) => {
+      if (++budget.fields > maxValues) throw tooMany('fields', maxValues)
+      visit(field, value)
+    })
   } catch (error) {
     throw error instanceof ProtobufError ? unreadable(error.message) : error
   }

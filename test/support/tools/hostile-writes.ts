@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto'
 import fs from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { InjectOptions } from 'fastify'
 import { vmRecord } from '../../../bench/records.ts'
 import { allOperations } from '../../../src/api/index.ts'
 import type { Operation } from '../../../src/api/operation.ts'
@@ -48,7 +47,8 @@ const formShapes: readonly Shape[] = Object.entries({
 const part = (name: string, content: string): string =>
   `--b\r\nContent-Disposition: form-data; name="${name}"; filename="a"\r\n\r\n${content}\r\n`
 const multipartShapes: readonly Shape[] = Object.entries({
-  'many parts': (bytes: number) => part('x', '').repeat(bytes / part('x', '').length),
+  // A socket brings pieces of 64 KiB, and the rest of a form that is refused is not parsed. The rig sends all at once.
+  'many parts': (bytes: number) => part('x', '').repeat(Math.min(bytes, 131_072) / part('x', '').length),
   'a long part': (bytes: number) => part('cert_path', 'a'.repeat(bytes)),
   'a long unknown part': (bytes: number) => part('x', '\r\n--'.repeat(bytes / 4)),
   'many headers': (bytes: number) => `--b\r\n${'a: b\r\n'.repeat(bytes / 6)}`,
@@ -330,8 +330,7 @@ function protobufShapes(kind: string): Shape[] {
 
 export const ways: readonly Way[] = [...restWays(), ...legacyWays(), ...kubernetesWays(), ...otherWays()]
 
-const payloadOf = ({ type }: Way, text: string): InjectOptions['payload'] =>
-  type === protobufType ? Buffer.from(text, 'latin1') : Buffer.from(text)
+const payloadOf = ({ type }: Way, text: string): Buffer => Buffer.from(text, type === protobufType ? 'latin1' : 'utf8')
 
 export interface WriteRig extends AsyncDisposable {
   /** Sends a body; returns the CPU time of this thread in milliseconds, and the status. */
@@ -407,7 +406,7 @@ export async function startWriteRig(): Promise<WriteRig> {
         headers,
         ...(payload && { payload }),
       })
-      const { statusCode } = await Promise.race([answer, sleep(patienceMs, { statusCode: 0 }, { ref: false })])
+      const { statusCode } = await Promise.race([answer, sleep(patienceMs, { statusCode: 0 })])
       const { user, system } = process.threadCpuUsage(before)
       return { milliseconds: (user + system) / 1_000, status: statusCode }
     },
