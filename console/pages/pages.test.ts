@@ -259,7 +259,12 @@ describe('the quota of a namespace', () => {
     assert.ok(owner)
     const used = { ...quota.used, vms: 20 }
     assert.deepEqual(
-      [word({}), word({ used }), word({ used, owners: [{ ...owner, waiting: 2 }] }), word({ limits: { records: 9, recordSize: 1 } })],
+      [
+        word({}),
+        word({ used }),
+        word({ used, owners: [{ ...owner, waiting: 2 }] }),
+        word({ limits: { records: 9, recordSize: 1 } }),
+      ],
       ['Room left', 'Full', 'VMs waiting', 'No limits'],
     )
     assert.deepEqual([usedText('cpu', quota), usedText('memory', quota)], ['4 of 80', '8 GiB'])

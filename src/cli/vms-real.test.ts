@@ -73,7 +73,12 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
   ['node delete xeon-1', 6, /^$/, /xeon-1/],
   ['node join-token --duration 1h', 0, /^svc3-join-1-[\w-]+\n$/],
   ['vm delete demo nobody', 5, /^Successfully deleted vm demo\n$/, /VM nobody not found in svc-default/],
-  ['events --for vm/demo', 0, /DeployVm\tvms\/demo\t[\s\S]*DeleteVm\tvms\/demo\t/],
+  [
+    'events --for vm/demo',
+    0,
+    /DeployVm\tvms\/demo\t[\s\S]*DeleteVm\tvms\/demo\t/,
+    /^svc3: All events since \S+Z are kept\n$/,
+  ],
   ['node drain xeon-1 --delete-vms --wait', 0, /drained\.\n$/, /^(svc3: node xeon-1: .*\n)*$/],
   ['node delete xeon-1', 0, /removed from the cluster/],
 ]

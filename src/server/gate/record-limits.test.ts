@@ -29,9 +29,7 @@ after(async () => {
 
 const set = (body: object): Promise<Answer> => service.call('PUT', `${inDefault}/quota`, { body })
 const stored = async (kind: string) =>
-  (await service.call('GET', `${inDefault}/quota`)).body.stored.find(
-    (each: { kind: string }) => each.kind === kind,
-  )
+  (await service.call('GET', `${inDefault}/quota`)).body.stored.find((each: { kind: string }) => each.kind === kind)
 const create = (name: string, options: CallOptions = {}): Promise<Answer> =>
   service.call('POST', configs, { token: service.devToken, body: { name, image: 'intel' }, ...options })
 const annotate = (name: string, length: number): Promise<Answer> =>
