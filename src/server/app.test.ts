@@ -130,11 +130,11 @@ describe('limits', () => {
     assert.doesNotMatch(text, /nests/, 'brackets in a text do not nest')
   })
 
-  it('limits: the refusal of a body with very many wrong fields names 20 and counts the others', async () => {
+  it('limits: the refusal of a body with very many wrong fields names 20 and says that there are more', async () => {
     const metadata = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`key${index}`, {}]))
     const { status, body } = await service.call('POST', '/api/v1/namespaces/svc-default/vms', { body: { metadata } })
     assert.deepEqual([status, body.details.causes.length], [400, 20])
-    assert.match(body.message, /; and \d{4} more$/)
+    assert.match(body.message, /; and many more$/)
   })
 
   it('limits: too many requests of one token: 429 with Retry-After, while another token is served', async () => {
