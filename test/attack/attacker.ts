@@ -1,0 +1,184 @@
+// What an attacker does, counted: requests over few kept connections, raw connections, WebSockets.
+import http from 'node:http'
+import https from 'node:https'
+import net from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import tls from 'node:tls'
+import { WebSocket } from 'ws'
+import type { Random } from '../support/history/random.ts'
+
+interface Request {
+  readonly token?: string | undefined
+  /** Sent unchanged if it is text or bytes, otherwise as JSON. */
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+interface Answer {
+  readonly status: number
+  readonly headers: http.IncomingHttpHeaders
+  /** The size of the whole body. */
+  readonly bytes: number
+  /** The beginning of the body. */
+  readonly text: string
+}
+
+/** An answer of hundreds of megabytes must not fill the attacker's own memory. */
+const keptBytes = 262_144
+const patienceMs = 120_000
+
+export interface Effort {
+  /** Long attacks send more, and random requests for longer. */
+  readonly isLong: boolean
+  /** How long random requests are sent. */
+  readonly randomSeconds: number
+}
+
+export class Attacker {
+  readonly random: Random
+  readonly effort: Effort
+  /** How often each status was answered; 0 stands for no answer. */
+  readonly statuses = new Map<number, number>()
+  /** The first requests that were answered with 500. */
+  readonly faults: string[] = []
+  sent = 0
+  /** The most connections that were open at once. */
+  connections = 0
+  readonly #sockets = new Set<net.Socket>()
+  readonly #agents: { readonly 'http:': http.Agent; readonly 'https:': https.Agent }
+  #isOver = false
+
+  constructor(random: Random, effort: Effort) {
+    this.random = random
+    this.effort = effort
+    const options = { keepAlive: true, maxSockets: 50 }
+    this.#agents = {
+      'http:': new http.Agent(options),
+      'https:': new https.Agent({ ...options, rejectUnauthorized: false }),
+    }
+  }
+
+  /** A number of repetitions: as given, or five times as many in a long run. */
+  times(short: number): number {
+    return this.effort.isLong ? 5 * short : short
+  }
+
+  /** Without an answer, the status is 0. */
+  call(method: string, url: string, { token, body, headers = {} }: Request = {}): Promise<Answer> {
+    const payload =
+      body === undefined || typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
+    const target = new URL(url)
+    const { protocol } = target
+    const options = {
+      method,
+      agent: this.#agents[protocol as 'http:'],
+      headers: {
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...(payload !== undefined && {
+          'content-type': 'application/json',
+          'content-length': String(Buffer.byteLength(payload)),
+        }),
+        ...headers,
+      },
+    }
+    this.sent++
+    return new Promise<Answer>((resolve) => {
+      const lost = (): void => resolve({ status: 0, headers: {}, bytes: 0, text: '' })
+      const request = (protocol === 'https:' ? https : http).request(target, options, (response) => {
+        const kept: Buffer[] = []
+        let bytes = 0
+        response.on('data', (chunk: Buffer) => {
+          if (bytes < keptBytes) kept.push(chunk)
+          bytes += chunk.length
+        })
+        response.once('error', lost)
+        response.once('end', () => {
+          const text = Buffer.concat(kept).toString()
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, bytes, text })
+        })
+      })
+      request.setTimeout(patienceMs, () => request.destroy())
+      request.once('error', lost).once('socket', (socket) => this.#keep(socket))
+      request.end(payload)
+    }).then((answer) => {
+      this.noteStatus(answer.status, () => `${method} ${url} ${clip(payload)}: ${clip(answer.text)}`)
+      return answer
+    })
+  }
+
+  noteStatus(status: number, what: () => string): void {
+    this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1)
+    if (status === 500 && this.faults.length < 5) this.faults.push(what())
+  }
+
+  /** Does something `count` times, `atOnce` of them at a time. */
+  async many(count: number, atOnce: number, act: (index: number) => Promise<unknown>): Promise<void> {
+    let next = 0
+    const worker = async (): Promise<void> => {
+      while (next < count && !this.#isOver) await act(next++)
+    }
+    await Promise.all(Array.from({ length: Math.min(atOnce, count) }, worker))
+  }
+
+  /** Does something again and again, `atOnce` of them at a time, for the time of random requests. */
+  async untilTired(atOnce: number, act: () => Promise<unknown>): Promise<void> {
+    const endMs = performance.now() + this.effort.randomSeconds * 1_000
+    const worker = async (): Promise<void> => {
+      while (performance.now() < endMs && !this.#isOver) await act()
+    }
+    await Promise.all(Array.from({ length: atOnce }, worker))
+  }
+
+  /** A connection on which the attacker writes what it likes. It reads nothing until `resume`. */
+  async connect(url: string): Promise<net.Socket> {
+    const { protocol, hostname, port } = new URL(url)
+    const place = { host: hostname, port: Number(port) }
+    const isSecure = protocol === 'https:'
+    const socket = isSecure ? tls.connect({ ...place, rejectUnauthorized: false }) : net.connect(place)
+    this.#keep(socket)
+    await new Promise<void>((resolve) => {
+      socket.once(isSecure ? 'secureConnect' : 'connect', () => resolve()).once('close', () => resolve())
+    })
+    return socket
+  }
+
+  /** Opens a WebSocket; it is closed at once if it was refused. */
+  async webSocket(url: string, token?: string): Promise<WebSocket> {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    const socket = new WebSocket(url.replace('http', 'ws'), { headers, perMessageDeflate: false })
+    socket.on('error', () => undefined)
+    socket.on('upgrade', (response) => this.#keep(response.socket))
+    await new Promise((resolve) => socket.once('open', resolve).once('close', resolve))
+    return socket
+  }
+
+  /**
+   * Writes all of it, as fast as the other side takes it. Gives up after `patience` without progress: a side that no
+   * longer reads has protected itself.
+   */
+  async write(socket: net.Socket, bytes: string | Uint8Array, patience = 2_000): Promise<boolean> {
+    if (socket.destroyed) return false
+    const flushed = new Promise<boolean>((resolve) => {
+      socket.write(bytes, (error) => resolve(!error))
+      socket.once('close', () => resolve(false))
+    })
+    return Promise.race([flushed, sleep(patience, false)])
+  }
+
+  /** Ends all connections. */
+  end(): void {
+    this.#isOver = true
+    for (const agent of Object.values(this.#agents)) agent.destroy()
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  #keep(socket: net.Socket): void {
+    if (this.#sockets.has(socket)) return
+    this.#sockets.add(socket)
+    this.connections = Math.max(this.connections, this.#sockets.size)
+    socket.on('error', () => socket.destroy())
+    socket.on('close', () => this.#sockets.delete(socket))
+  }
+}
+
+const clip = (text: unknown): string => String(text ?? '').slice(0, 300)

@@ -1,0 +1,90 @@
+// Starts the watcher of a program, and says what a period of attack may cost.
+import assert from 'node:assert/strict'
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import path from 'node:path'
+import { endService } from '../support/processes/leftovers.ts'
+import type { Seen, Watched } from './watcher.ts'
+
+export interface Limits {
+  readonly heldMs: number
+  readonly rssMb: number
+  /** In addition to the connections that the attacker holds. */
+  readonly descriptors: number
+  readonly diskMb: number
+  readonly logKb: number
+}
+
+export const usualLimits: Limits = { heldMs: 250, rssMb: 200, descriptors: 500, diskMb: 50, logKb: 1_024 }
+
+/** What a period cost, in the units of its limits. */
+export interface Cost extends Limits {
+  readonly mainThreadMs: number
+  readonly unanswered: number
+}
+
+export interface Program extends Watched {
+  /** The bytes that it has logged so far. */
+  logBytes(): number
+}
+
+export class Watch implements AsyncDisposable {
+  readonly #program: Program
+  readonly #child: ChildProcess
+  #logBytes = 0
+
+  constructor(program: Program) {
+    const { pid, pingUrl, folder } = program
+    const given = JSON.stringify({ pid, pingUrl, folder } satisfies Watched)
+    this.#program = program
+    this.#child = fork(path.join(import.meta.dirname, 'watcher.ts'), [given], { stdio: 'inherit' })
+    endService(this.#child)
+  }
+
+  /** Ends a period, and begins the next one. `connections`: those that the attacker held at once. */
+  async period(connections = 0): Promise<Cost> {
+    const answer = once(this.#child, 'message')
+    const ended = once(this.#child, 'exit').then(() => assert.fail('the program under attack has ended'))
+    this.#child.send('next')
+    const [{ heldMs, unanswered, mainThreadMs, rss, descriptors, diskBytes }] = (await Promise.race([
+      answer,
+      ended,
+    ])) as [Seen]
+    const logged = this.#program.logBytes()
+    const logBytes = logged - this.#logBytes
+    this.#logBytes = logged
+    return {
+      heldMs: Math.round(heldMs),
+      rssMb: megabytes(rss.most - rss.first),
+      descriptors: Math.max(0, descriptors.most - descriptors.first - connections),
+      diskMb: megabytes(diskBytes.most - diskBytes.first),
+      logKb: Math.ceil(logBytes / 1_024),
+      mainThreadMs: Math.round(mainThreadMs),
+      unanswered,
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
+    const ended = once(this.#child, 'exit')
+    this.#child.kill('SIGKILL')
+    await ended
+  }
+}
+
+const megabytes = (bytes: number): number => Math.round(bytes / 104_857.6) / 10
+
+/** The limits that a period broke, as `held 900 of 250 ms`. */
+export function broken(cost: Cost, limits: Limits): string[] {
+  const rows: readonly [string, keyof Limits, string][] = [
+    ['the event loop held for', 'heldMs', 'ms'],
+    ['memory +', 'rssMb', 'MB'],
+    ['descriptors +', 'descriptors', ''],
+    ['disk +', 'diskMb', 'MB'],
+    ['log +', 'logKb', 'KB'],
+  ]
+  const over = rows
+    .filter(([, name]) => cost[name] > limits[name])
+    .map(([what, name, unit]) => `${what} ${cost[name]} ${unit} (limit ${limits[name]})`)
+  return cost.unanswered > 0 ? [...over, `${cost.unanswered} requests of other callers unanswered`] : over
+}

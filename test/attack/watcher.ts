@@ -1,0 +1,134 @@
+// The process that measures a program under attack, apart from the attacker, so that the attacker's own work is not measured:
+// node watcher.ts JSON, with `Watched`. Each message of its parent ends a period; the answer is what was `Seen` in it.
+import fs from 'node:fs/promises'
+import http from 'node:http'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export interface Watched {
+  readonly pid: number
+  /** An address that is answered at once, over plain HTTP. Without one, the time that the event loop is held is not known. */
+  readonly pingUrl?: string | undefined
+  /** Where the program keeps its data. */
+  readonly folder: string
+}
+
+/** Peaks of a period, and their values at its beginning. */
+export interface Seen {
+  /**
+   * The longest that a request to `pingUrl` waited for the main thread, in milliseconds. Only the time that this thread
+   * was on a processor counts, so that a busy machine is no fault of the program.
+   */
+  readonly heldMs: number
+  /** Requests to `pingUrl` that were not answered, although the program runs. */
+  readonly unanswered: number
+  readonly mainThreadMs: number
+  readonly rss: Peak
+  readonly descriptors: Peak
+  readonly diskBytes: Peak
+}
+
+interface Peak {
+  readonly first: number
+  readonly most: number
+}
+
+const pageBytes = 4_096
+const pingEveryMs = 15
+/** A new connection now and then: a program that accepts none is as good as stopped. */
+const reconnectEvery = 20
+const patienceMs = 30_000
+
+const { pid, pingUrl, folder } = JSON.parse(process.argv[2] ?? '{}') as Watched
+
+/** Time on a processor, and time that a thread waited for one, in milliseconds. */
+async function schedule(task: string): Promise<{ onMs: number; waitMs: number }> {
+  const [on = '0', waited = '0'] = (await fs.readFile(`/proc/${task}/schedstat`, 'utf8')).split(' ')
+  return { onMs: Number(on) / 1e6, waitMs: Number(waited) / 1e6 }
+}
+const mainThread = `${pid}/task/${pid}`
+const ownThread = `${process.pid}/task/${process.pid}`
+
+let held = { heldMs: 0, unanswered: 0 }
+let began = (await schedule(mainThread)).onMs
+const peaks = new Map<string, { first: number; most: number }>()
+
+function note(name: string, value: number): void {
+  const peak = peaks.get(name)
+  if (peak) peak.most = Math.max(peak.most, value)
+  else peaks.set(name, { first: value, most: value })
+}
+
+async function bytesIn(place: string): Promise<number> {
+  const entries = await fs.readdir(place, { withFileTypes: true, recursive: true }).catch(() => [])
+  let bytes = 0
+  for (const entry of entries) {
+    if (!entry.isFile()) continue
+    // As the disk counts them: a sparse file takes what was written.
+    const stat = await fs.stat(path.join(entry.parentPath, entry.name)).catch(() => undefined)
+    bytes += (stat?.blocks ?? 0) * 512
+  }
+  return bytes
+}
+
+const memory = async (): Promise<void> => {
+  const [, resident = '0'] = (await fs.readFile(`/proc/${pid}/statm`, 'utf8')).split(' ')
+  note('rss', Number(resident) * pageBytes)
+}
+const descriptors = async (): Promise<void> => note('descriptors', (await fs.readdir(`/proc/${pid}/fd`)).length)
+const disk = async (): Promise<void> => note('diskBytes', await bytesIn(folder))
+
+const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
+
+/** From another address than the attacker's, which has its own limit. */
+function ping(url: string, isFresh: boolean): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const options = { agent: isFresh ? false : agent, localAddress: '127.0.0.2', timeout: patienceMs } as const
+    const request = http.get(url, options, (response) => {
+      response.resume().once('end', resolve).once('error', reject)
+    })
+    request.once('timeout', () => request.destroy(new Error('no answer'))).once('error', reject)
+  })
+}
+
+async function pings(url: string): Promise<never> {
+  for (let count = 0; ; count++) {
+    const [server, own] = [await schedule(mainThread), await schedule(ownThread)]
+    const started = performance.now()
+    const isAnswered = await ping(url, count % reconnectEvery === 0).then(
+      () => true,
+      () => false,
+    )
+    const tookMs = performance.now() - started
+    const [after, ownAfter] = [await schedule(mainThread), await schedule(ownThread)]
+    // While this process waited for a processor, the answer may have been there already.
+    const heldMs = Math.min(tookMs, after.onMs - server.onMs) - (ownAfter.waitMs - own.waitMs)
+    held = { heldMs: Math.max(held.heldMs, heldMs), unanswered: held.unanswered + (isAnswered ? 0 : 1) }
+    await sleep(pingEveryMs)
+  }
+}
+
+async function samples(everyMs: number, take: () => Promise<void>): Promise<never> {
+  for (;;) {
+    await take()
+    await sleep(everyMs)
+  }
+}
+
+/** The program has ended: its test says so. */
+const ended = (): void => process.exit(0)
+
+process.on('message', async () => {
+  await Promise.all([memory(), descriptors(), disk()]).catch(ended)
+  const { onMs } = await schedule(mainThread)
+  const seen = { ...held, mainThreadMs: onMs - began, ...Object.fromEntries(peaks) } as unknown as Seen
+  process.send?.(seen)
+  ;[held, began] = [{ heldMs: 0, unanswered: 0 }, onMs]
+  peaks.clear()
+  await Promise.all([memory(), descriptors(), disk()]).catch(ended)
+})
+process.on('disconnect', ended)
+
+const work = [samples(50, memory), samples(100, descriptors), samples(400, disk)]
+if (pingUrl !== undefined) work.push(pings(pingUrl))
+await Promise.race(work).catch(ended)
