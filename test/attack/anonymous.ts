@@ -1,35 +1,134 @@
 // Doors that are open without a token.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attacker } from './attacker.ts'
 import type { Doors } from './suite.ts'
-import { startTarget, type Target } from './target.ts'
+import { startTarget, type Target, team } from './target.ts'
 
-/** Many requests in one write, whose answers are never read. */
-async function pipelined(attacker: Attacker, url: string, connections: number, requests: number): Promise<void> {
+const bundle = '/api/v1/swagger/files/swagger-ui-bundle.js'
+
+const requestFor = (url: string, headers = ''): string => {
   const { pathname, host } = new URL(url)
-  const bytes = `GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\n\r\n`.repeat(requests)
-  await attacker.many(connections, connections, async () => {
-    const socket = await attacker.connect(url)
-    socket.pause()
-    attacker.sent += requests
-    await attacker.write(socket, bytes)
-  })
-  await sleep(1_500)
+  return `GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\n${headers}\r\n`
 }
 
-const pipelines: readonly [string, (target: Target) => string][] = [
-  ['static files', ({ apiUrl }) => `${apiUrl}/api/v1/swagger/files/swagger-ui-bundle.js`],
-  ['the console', ({ apiUrl }) => `${apiUrl}/console/`],
-  ['health checks', ({ apiUrl }) => `${apiUrl}/healthz`],
-  ['the Kubernetes API groups', ({ kubernetesUrl }) => `${kubernetesUrl}/apis`],
-]
+/** Many requests in one write on each of many connections, whose answers are never read. */
+async function pipelined(attacker: Attacker, url: string): Promise<void> {
+  const [connections, requests] = [attacker.times(50), 300]
+  await attacker.many(connections, connections, async () => {
+    const socket = await attacker.connect(url)
+    attacker.sent += requests
+    await attacker.write(socket, requestFor(url).repeat(requests))
+  })
+  await sleep(1_000)
+}
+
+const pipelines: Readonly<Record<string, (target: Target) => string>> = {
+  'static files': ({ apiUrl }) => `${apiUrl}${bundle}`,
+  'static files over TLS': ({ apiUrl }) => `${apiUrl.replace('http:', 'https:')}${bundle}`,
+  'the console': ({ apiUrl }) => `${apiUrl}/console/`,
+  'health checks': ({ apiUrl }) => `${apiUrl}/healthz`,
+  refusals: ({ apiUrl }) => `${apiUrl}/api/v1/namespaces/${team}/vms`,
+  'the Kubernetes API groups': ({ kubernetesUrl }) => `${kubernetesUrl}/apis`,
+}
 
 export const anonymous: Doors<Target> = {
   start: startTarget,
   doors: [
-    ...pipelines.map(([what, url]) => ({
+    ...Object.entries(pipelines).map(([what, url]) => ({
       name: `anonymous: ${what}, pipelined and unread`,
-      attack: (attacker: Attacker, target: Target) => pipelined(attacker, url(target), attacker.times(50), 300),
+      attack: (attacker: Attacker, target: Target) => pipelined(attacker, url(target)),
     })),
+    {
+      name: 'anonymous: large answers that are never read',
+      attack: async (attacker, { apiUrl, kubernetesUrl }) => {
+        await attacker.many(attacker.times(200), 50, async (index) => {
+          const url = index % 2 === 0 ? `${apiUrl}${bundle}` : `${kubernetesUrl}/version`
+          attacker.sent++
+          await attacker.write(await attacker.connect(url), requestFor(url))
+        })
+        await sleep(1_000)
+      },
+    },
+    {
+      name: 'anonymous: connections that send almost nothing',
+      attack: async (attacker, { apiUrl, kubernetesUrl }) => {
+        const beginnings = ['', 'G', 'GET /healthz HTTP/1.1\r\nHost: a\r\nX-Slow: ', '\x16\x03\x01\x02\x00\x01']
+        await attacker.many(attacker.times(800), 100, async (index) => {
+          // TLS of the other port would begin by itself.
+          const url = index % 4 === 0 ? kubernetesUrl.replace('https:', 'http:') : apiUrl
+          const socket = await attacker.connect(url)
+          if (!socket.destroyed) socket.write(beginnings[index % beginnings.length] ?? '')
+        })
+        await sleep(1_000)
+        const { status } = await attacker.call('GET', `${apiUrl}/healthz`)
+        assert.ok(status === 200 || status === 0, `answers ${status} to a whole request`)
+      },
+    },
+    {
+      name: 'anonymous: headers by the thousand and of any size',
+      attack: async (attacker, { apiUrl }) => {
+        const headers = [
+          'X-A: b\r\n'.repeat(20_000),
+          `X-A: ${'b'.repeat(1_000_000)}\r\n`,
+          `Cookie: ${'a=b; '.repeat(3_000)}\r\n`,
+        ]
+        await attacker.many(attacker.times(150), 20, async (index) => {
+          const socket = await attacker.connect(apiUrl)
+          socket.resume()
+          attacker.sent++
+          await attacker.write(socket, requestFor(`${apiUrl}/`, headers[index % headers.length]), 1_000)
+          socket.destroy()
+        })
+      },
+    },
+    {
+      name: 'anonymous: TLS that is begun and not finished, and none at all',
+      attack: async (attacker, { kubernetesUrl }) => {
+        await attacker.many(attacker.times(300), 20, async (index) => {
+          const isTls = index % 2 === 0
+          const socket = await attacker.connect(isTls ? kubernetesUrl : kubernetesUrl.replace('https:', 'http:'))
+          attacker.sent++
+          if (!isTls) await attacker.write(socket, '\x16\x03\x01\x40\x00'.repeat(4_000), 500)
+          socket.destroy()
+        })
+      },
+    },
+    {
+      name: 'anonymous: two Host lines, and lengths that contradict each other',
+      attack: async (attacker, { apiUrl }) => {
+        const { host } = new URL(apiUrl)
+        const requests = [
+          `GET /healthz HTTP/1.1\r\nHost: ${host}\r\nHost: other.example\r\n\r\n`,
+          `POST /api/v1/token HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}`,
+          `POST /api/v1/token HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+        ]
+        for (const request of requests) {
+          const socket = await attacker.connect(apiUrl)
+          attacker.sent++
+          socket.write(request)
+          const [answer] = (await once(socket, 'data')) as [Buffer]
+          assert.match(answer.toString('latin1'), /^HTTP\/1\.1 400 /, request)
+          socket.destroy()
+        }
+      },
+    },
+    {
+      name: 'anonymous: bodies that never end, and logins',
+      attack: async (attacker, { apiUrl }) => {
+        await attacker.many(attacker.times(40), 40, async () => {
+          const socket = await attacker.connect(apiUrl)
+          attacker.sent++
+          const head = `POST /api/v1/token HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`
+          await attacker.write(socket, head)
+          for (let count = 0; count < 64 && !socket.destroyed; count++)
+            if (!(await attacker.write(socket, `10000\r\n${'['.repeat(65_536)}\r\n`, 500))) break
+        })
+        await attacker.many(attacker.times(600), 20, (index) =>
+          attacker.call('POST', `${apiUrl}/api/v1/token`, { body: { idToken: 'e30.'.repeat(index * 20) } }),
+        )
+      },
+    },
   ],
 }

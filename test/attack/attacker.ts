@@ -2,9 +2,7 @@
 import http from 'node:http'
 import https from 'node:https'
 import net from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import tls from 'node:tls'
-import { WebSocket } from 'ws'
 import type { Random } from '../support/history/random.ts'
 
 interface Request {
@@ -14,7 +12,7 @@ interface Request {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-interface Answer {
+export interface Answer {
   readonly status: number
   readonly headers: http.IncomingHttpHeaders
   /** The size of the whole body. */
@@ -25,13 +23,15 @@ interface Answer {
 
 /** An answer of hundreds of megabytes must not fill the attacker's own memory. */
 const keptBytes = 262_144
-const patienceMs = 120_000
+const longestMs = 120_000
 
 export interface Effort {
   /** Long attacks send more, and random requests for longer. */
   readonly isLong: boolean
   /** How long random requests are sent. */
   readonly randomSeconds: number
+  /** How long a door may send requests at most, on a machine with much else to do. */
+  readonly mostSeconds: number
 }
 
 export class Attacker {
@@ -46,16 +46,21 @@ export class Attacker {
   connections = 0
   readonly #sockets = new Set<net.Socket>()
   readonly #agents: { readonly 'http:': http.Agent; readonly 'https:': https.Agent }
-  #isOver = false
+  #endMs: number
 
   constructor(random: Random, effort: Effort) {
     this.random = random
     this.effort = effort
+    this.#endMs = performance.now() + effort.mostSeconds * 1_000
     const options = { keepAlive: true, maxSockets: 50 }
     this.#agents = {
       'http:': new http.Agent(options),
       'https:': new https.Agent({ ...options, rejectUnauthorized: false }),
     }
+  }
+
+  get isOver(): boolean {
+    return performance.now() > this.#endMs
   }
 
   /** A number of repetitions: as given, or five times as many in a long run. */
@@ -97,7 +102,7 @@ export class Attacker {
           resolve({ status: response.statusCode ?? 0, headers: response.headers, bytes, text })
         })
       })
-      request.setTimeout(patienceMs, () => request.destroy())
+      request.setTimeout(longestMs, () => request.destroy())
       request.once('error', lost).once('socket', (socket) => this.#keep(socket))
       request.end(payload)
     }).then((answer) => {
@@ -115,7 +120,7 @@ export class Attacker {
   async many(count: number, atOnce: number, act: (index: number) => Promise<unknown>): Promise<void> {
     let next = 0
     const worker = async (): Promise<void> => {
-      while (next < count && !this.#isOver) await act(next++)
+      while (next < count && !this.isOver) await act(next++)
     }
     await Promise.all(Array.from({ length: Math.min(atOnce, count) }, worker))
   }
@@ -124,7 +129,7 @@ export class Attacker {
   async untilTired(atOnce: number, act: () => Promise<unknown>): Promise<void> {
     const endMs = performance.now() + this.effort.randomSeconds * 1_000
     const worker = async (): Promise<void> => {
-      while (performance.now() < endMs && !this.#isOver) await act()
+      while (performance.now() < endMs && !this.isOver) await act()
     }
     await Promise.all(Array.from({ length: atOnce }, worker))
   }
@@ -142,32 +147,47 @@ export class Attacker {
     return socket
   }
 
-  /** Opens a WebSocket; it is closed at once if it was refused. */
-  async webSocket(url: string, token?: string): Promise<WebSocket> {
-    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
-    const socket = new WebSocket(url.replace('http', 'ws'), { headers, perMessageDeflate: false })
-    socket.on('error', () => undefined)
-    socket.on('upgrade', (response) => this.#keep(response.socket))
-    await new Promise((resolve) => socket.once('open', resolve).once('close', resolve))
+  /** A WebSocket without its messages: the attacker writes frames itself, and reads nothing until `resume`. */
+  async upgrade(url: string, token: string): Promise<net.Socket> {
+    const socket = await this.connect(url)
+    const { host, pathname } = new URL(url)
+    const head = `GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n`
+    const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'
+    socket.write(`${head}${upgrade}Sec-WebSocket-Key: ${'a'.repeat(22)}==\r\n\r\n`)
+    this.sent++
+    await new Promise<void>((resolve) => {
+      socket.once('data', (answer: Buffer) => {
+        this.noteStatus(Number(answer.toString('latin1').split(' ', 2)[1]), () => answer.toString())
+        resolve()
+      })
+      socket.once('close', () => resolve())
+    })
+    socket.pause()
     return socket
   }
 
   /**
-   * Writes all of it, as fast as the other side takes it. Gives up after `patience` without progress: a side that no
+   * Writes all of it, as fast as the other side takes it. Gives up after `patienceMs`: a side that no
    * longer reads has protected itself.
    */
-  async write(socket: net.Socket, bytes: string | Uint8Array, patience = 2_000): Promise<boolean> {
+  async write(socket: net.Socket, bytes: string | Uint8Array, patienceMs = 2_000): Promise<boolean> {
     if (socket.destroyed) return false
-    const flushed = new Promise<boolean>((resolve) => {
-      socket.write(bytes, (error) => resolve(!error))
-      socket.once('close', () => resolve(false))
+    return new Promise((resolve) => {
+      const done = (isTaken: boolean): void => {
+        clearTimeout(timer)
+        socket.off('close', closed)
+        resolve(isTaken)
+      }
+      const closed = (): void => done(false)
+      const timer = setTimeout(closed, patienceMs)
+      socket.once('close', closed)
+      socket.write(bytes, (error) => done(!error))
     })
-    return Promise.race([flushed, sleep(patience, false)])
   }
 
   /** Ends all connections. */
   end(): void {
-    this.#isOver = true
+    this.#endMs = 0
     for (const agent of Object.values(this.#agents)) agent.destroy()
     for (const socket of this.#sockets) socket.destroy()
   }
@@ -180,5 +200,15 @@ export class Attacker {
     socket.on('close', () => this.#sockets.delete(socket))
   }
 }
+
+/** A frame of a WebSocket as clients send it, with a mask that changes nothing. */
+export function frame(opcode: number, payload: string | Buffer = '', isFinal = true): Buffer {
+  const bytes = Buffer.from(payload)
+  const length = bytes.length < 126 ? [0x80 | bytes.length] : [0x80 | 126, bytes.length >> 8, bytes.length & 255]
+  return Buffer.concat([Buffer.from([(isFinal ? 0x80 : 0) | opcode, ...length, 0, 0, 0, 0]), bytes])
+}
+
+/** The same bytes many times. */
+export const repeated = (bytes: Buffer, count: number): Buffer => Buffer.alloc(bytes.length * count, bytes)
 
 const clip = (text: unknown): string => String(text ?? '').slice(0, 300)

@@ -21,8 +21,8 @@ export interface Doors<P extends Program> {
 }
 
 const efforts: Readonly<Record<'short' | 'long', Effort>> = {
-  short: { isLong: false, randomSeconds: 4 },
-  long: { isLong: true, randomSeconds: 120 },
+  short: { isLong: false, randomSeconds: 4, mostSeconds: 30 },
+  long: { isLong: true, randomSeconds: 120, mostSeconds: 300 },
 }
 
 export function attackAll<P extends Program>(
@@ -50,6 +50,7 @@ export function attackAll<P extends Program>(
       it(name, async (test) => {
         const attacker = new Attacker(seeded(seed).named(name), effort)
         await settled(watch)
+        watch.onExcess = () => attacker.end()
         const startMs = performance.now()
         let cost: Cost | undefined
         try {

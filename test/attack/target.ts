@@ -88,6 +88,8 @@ export async function startTarget({ settings = {}, env = {} }: TargetOptions = {
   // In the default namespace every user is a developer otherwise.
   const users = ['developer', 'other', 'lowest'].map(emailOf)
   await target.admin('DELETE', '/namespaces/svc-default/rolebindings/svc-dev/subjects/remove', { users })
+  // What VM configurations and VMs name.
+  await target.admin('POST', `/namespaces/${team}/images`, { name: 'any', size: '1G' })
   return target
 }
 

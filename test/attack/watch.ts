@@ -31,6 +31,10 @@ export interface Program extends Watched {
 export class Watch implements AsyncDisposable {
   readonly #program: Program
   readonly #child: ChildProcess
+  readonly #ended: Promise<never>
+  #answer: (seen: unknown) => void = () => undefined
+  /** Called when the program has taken so much memory that the machine may suffer. */
+  onExcess: () => void = () => undefined
   #logBytes = 0
 
   constructor(program: Program) {
@@ -39,17 +43,24 @@ export class Watch implements AsyncDisposable {
     this.#program = program
     this.#child = fork(path.join(import.meta.dirname, 'watcher.ts'), [given], { stdio: 'inherit' })
     endService(this.#child)
+    this.#child.on('message', (message: Seen | 'excess') => {
+      if (message === 'excess') this.onExcess()
+      else this.#answer(message)
+    })
+    this.#ended = once(this.#child, 'exit').then(() => assert.fail('the program under attack has ended'))
+    this.#ended.catch(() => undefined)
   }
 
   /** Ends a period, and begins the next one. `connections`: those that the attacker held at once. */
   async period(connections = 0): Promise<Cost> {
-    const answer = once(this.#child, 'message')
-    const ended = once(this.#child, 'exit').then(() => assert.fail('the program under attack has ended'))
+    const answer = new Promise((resolve) => {
+      this.#answer = resolve
+    })
     this.#child.send('next')
-    const [{ heldMs, unanswered, mainThreadMs, rss, descriptors, diskBytes }] = (await Promise.race([
+    const { heldMs, unanswered, mainThreadMs, rss, descriptors, diskBytes } = (await Promise.race([
       answer,
-      ended,
-    ])) as [Seen]
+      this.#ended,
+    ])) as Seen
     const logged = this.#program.logBytes()
     const logBytes = logged - this.#logBytes
     this.#logBytes = logged

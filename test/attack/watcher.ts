@@ -71,9 +71,13 @@ async function bytesIn(place: string): Promise<number> {
   return bytes
 }
 
+/** Growth at which the attack is stopped. */
+const excessBytes = 1.5 * 2 ** 30
 const memory = async (): Promise<void> => {
   const [, resident = '0'] = (await fs.readFile(`/proc/${pid}/statm`, 'utf8')).split(' ')
-  note('rss', Number(resident) * pageBytes)
+  const bytes = Number(resident) * pageBytes
+  note('rss', bytes)
+  if (bytes - (peaks.get('rss')?.first ?? bytes) > excessBytes) process.send?.('excess')
 }
 const descriptors = async (): Promise<void> => note('descriptors', (await fs.readdir(`/proc/${pid}/fd`)).length)
 const disk = async (): Promise<void> => note('diskBytes', await bytesIn(folder))
