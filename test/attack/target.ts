@@ -33,7 +33,6 @@ export interface Target extends Program, AsyncDisposable {
   /** A request of an administrator; fails unless it succeeds. `where` is below /api/v1. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
   admin(method: string, where: string, body?: object): Promise<any>
-  output(): string
 }
 
 interface TargetOptions {
@@ -60,7 +59,6 @@ export async function startTarget({ settings = {}, env = {} }: TargetOptions = {
     pingUrl: `${apiUrl}/healthz`,
     folder,
     tokens: { admin, developer, other, lowest },
-    logBytes: () => output().length,
     output,
     admin: async (method, where, body) => {
       const response = await fetch(`${apiUrl}/api/v1${where}`, {

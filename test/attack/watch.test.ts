@@ -17,11 +17,11 @@ it('the watcher notices time, memory, descriptors, disk space and log of a progr
   endService(child)
   const [line] = await once(child.stdout, 'data')
   const url = String(line).trim()
-  let logged = 0
+  let logged = ''
   child.stdout.on('data', (chunk: Buffer) => {
-    logged += chunk.length
+    logged += chunk
   })
-  await using watch = new Watch({ pid: child.pid ?? 0, pingUrl: `${url}/`, folder, logBytes: () => logged })
+  await using watch = new Watch({ pid: child.pid ?? 0, pingUrl: `${url}/`, folder, output: () => logged })
   await watch.period()
   const seen: Record<string, string[]> = {}
   for (const what of ['', 'time', 'memory', 'descriptors', 'disk', 'log']) {

@@ -20,12 +20,13 @@ export const usualLimits: Limits = { heldMs: 250, rssMb: 200, descriptors: 500, 
 /** What a period cost, in the units of its limits. */
 export interface Cost extends Limits {
   readonly mainThreadMs: number
-  readonly unanswered: number
+  readonly busyMs: number
+  readonly unanswered: readonly string[]
 }
 
 export interface Program extends Watched {
-  /** The bytes that it has logged so far. */
-  logBytes(): number
+  /** What it has logged so far. */
+  output(): string
 }
 
 export class Watch implements AsyncDisposable {
@@ -57,11 +58,11 @@ export class Watch implements AsyncDisposable {
       this.#answer = resolve
     })
     this.#child.send('next')
-    const { heldMs, unanswered, mainThreadMs, rss, descriptors, diskBytes } = (await Promise.race([
+    const { heldMs, unanswered, mainThreadMs, busyMs, rss, descriptors, diskBytes } = (await Promise.race([
       answer,
       this.#ended,
     ])) as Seen
-    const logged = this.#program.logBytes()
+    const logged = this.#program.output().length
     const logBytes = logged - this.#logBytes
     this.#logBytes = logged
     return {
@@ -71,6 +72,7 @@ export class Watch implements AsyncDisposable {
       diskMb: megabytes(diskBytes.most - diskBytes.first),
       logKb: Math.ceil(logBytes / 1_024),
       mainThreadMs: Math.round(mainThreadMs),
+      busyMs,
       unanswered,
     }
   }
@@ -97,5 +99,5 @@ export function broken(cost: Cost, limits: Limits): string[] {
   const over = rows
     .filter(([, name]) => cost[name] > limits[name])
     .map(([what, name, unit]) => `${what} ${cost[name]} ${unit} (limit ${limits[name]})`)
-  return cost.unanswered > 0 ? [...over, `${cost.unanswered} requests of other callers unanswered`] : over
+  return [...over, ...new Set(cost.unanswered.map((why) => `a request of another caller unanswered: ${why}`))]
 }

@@ -20,9 +20,11 @@ export interface Seen {
    * was on a processor counts, so that a busy machine is no fault of the program.
    */
   readonly heldMs: number
-  /** Requests to `pingUrl` that were not answered, although the program runs. */
-  readonly unanswered: number
+  /** Why requests to `pingUrl` were not answered, although the program runs. */
+  readonly unanswered: readonly string[]
   readonly mainThreadMs: number
+  /** With the time in which it waited for a processor. */
+  readonly busyMs: number
   readonly rss: Peak
   readonly descriptors: Peak
   readonly diskBytes: Peak
@@ -49,8 +51,8 @@ async function schedule(task: string): Promise<{ onMs: number; waitMs: number }>
 const mainThread = `${pid}/task/${pid}`
 const ownThread = `${process.pid}/task/${process.pid}`
 
-let held = { heldMs: 0, unanswered: 0 }
-let began = (await schedule(mainThread)).onMs
+let held: Pick<Seen, 'heldMs' | 'unanswered'> = { heldMs: 0, unanswered: [] }
+let began = await schedule(mainThread)
 const peaks = new Map<string, { first: number; most: number }>()
 
 function note(name: string, value: number): void {
@@ -99,15 +101,16 @@ async function pings(url: string): Promise<never> {
   for (let count = 0; ; count++) {
     const [server, own] = [await schedule(mainThread), await schedule(ownThread)]
     const started = performance.now()
-    const isAnswered = await ping(url, count % reconnectEvery === 0).then(
-      () => true,
-      () => false,
+    const isFresh = count % reconnectEvery === 0
+    const lost = await ping(url, isFresh).then(
+      () => [],
+      (error: NodeJS.ErrnoException) => [`${error.code ?? error.message}${isFresh ? ' on a new connection' : ''}`],
     )
     const tookMs = performance.now() - started
     const [after, ownAfter] = [await schedule(mainThread), await schedule(ownThread)]
     // While this process waited for a processor, the answer may have been there already.
     const heldMs = Math.min(tookMs, after.onMs - server.onMs) - (ownAfter.waitMs - own.waitMs)
-    held = { heldMs: Math.max(held.heldMs, heldMs), unanswered: held.unanswered + (isAnswered ? 0 : 1) }
+    held = { heldMs: Math.max(held.heldMs, heldMs), unanswered: [...held.unanswered, ...lost] }
     await sleep(pingEveryMs)
   }
 }
@@ -124,10 +127,11 @@ const ended = (): void => process.exit(0)
 
 process.on('message', async () => {
   await Promise.all([memory(), descriptors(), disk()]).catch(ended)
-  const { onMs } = await schedule(mainThread)
-  const seen = { ...held, mainThreadMs: onMs - began, ...Object.fromEntries(peaks) } as unknown as Seen
-  process.send?.(seen)
-  ;[held, began] = [{ heldMs: 0, unanswered: 0 }, onMs]
+  const now = await schedule(mainThread)
+  const mainThreadMs = now.onMs - began.onMs
+  const busyMs = mainThreadMs + now.waitMs - began.waitMs
+  process.send?.({ ...held, mainThreadMs, busyMs, ...Object.fromEntries(peaks) })
+  ;[held, began] = [{ heldMs: 0, unanswered: [] }, now]
   peaks.clear()
   await Promise.all([memory(), descriptors(), disk()]).catch(ended)
 })
