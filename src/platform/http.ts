@@ -253,7 +253,8 @@ function asSocketError(error: unknown, idleMs: number): unknown {
   const { code = '', cause } = error as NodeJS.ErrnoException
   if (code === 'UND_ERR_CONNECT_TIMEOUT') return Object.assign(error as Error, silence(Math.min(maxConnectMs, idleMs)))
   if (/^UND_ERR_\w+_TIMEOUT$/.test(code)) return Object.assign(error as Error, silence(idleMs))
-  if (code.startsWith('UND_ERR'))
+  // That of an abort is a number.
+  if (String(code).startsWith('UND_ERR'))
     Object.assign(error as Error, { code: (cause as NodeJS.ErrnoException)?.code ?? 'ECONNRESET' })
   return error
 }
