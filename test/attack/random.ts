@@ -24,16 +24,17 @@ function pathOf({ path, example }: Operation, { random }: Attacker): string {
 }
 
 const wellFormed = (text: string): string => text.toWellFormed()
+/** Random objects have a field toString that is no function. */
+const asText = (value: unknown): string => wellFormed(typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
 
 function queryOf(schema: t.TSchema | undefined, { random }: Attacker): string {
   if (!schema || random.chance(0.5)) return ''
   const value = randomValue(schema, random)
-  if (typeof value !== 'object' || value === null)
-    return `?${encodeURIComponent(wellFormed(String(value)).slice(0, 500))}`
+  if (typeof value !== 'object' || value === null) return `?${encodeURIComponent(asText(value).slice(0, 500))}`
   const words = Object.entries(value)
     // A watch is open until its client leaves.
     .filter(([name]) => name !== 'watch' && name !== 'wait' && name !== 'follow')
-    .map(([name, each]) => `${encodeURIComponent(wellFormed(name))}=${encodeURIComponent(wellFormed(String(each)))}`)
+    .map(([name, each]) => `${encodeURIComponent(wellFormed(name))}=${encodeURIComponent(asText(each))}`)
   return `?${words.join('&').slice(0, 4_000)}`
 }
 
@@ -152,7 +153,7 @@ async function touchOne(attacker: Attacker, { kubernetesUrl, tokens }: Target, p
   const isPatch = method === 'PATCH'
   const schema = isPatch && random.chance(0.3) ? JsonPatch : object
   const grown = randomValue(schema, random)
-  const whole = { apiVersion: apiVersionOf(kind), kind: kind.kind, ...(typeof grown === 'object' && grown) }
+  const whole = { apiVersion: apiVersionOf(kind), kind: kind.kind, ...(typeof grown === 'object' ? grown : {}) }
   const body = randomBody(Array.isArray(grown) || random.chance(0.05) ? grown : whole, random)
   const url = `${kubernetesUrl}${method === 'POST' || random.chance(0.2) ? list : item}${queryOf(KubeQuery, attacker)}`
   const type = isPatch ? { 'content-type': random.pick(patchTypes) } : {}
