@@ -24,6 +24,8 @@ async function startWithRegistry(): Promise<RegistryTarget> {
       ],
     },
   })
+  const login = { server: registry.server, username: 'a', password: 'b', allowInsecure: true }
+  await target.admin('POST', `/namespaces/${team}/secrets/registrycredentials/add`, login)
   const end = target[Symbol.asyncDispose]
   return {
     ...target,
@@ -111,9 +113,10 @@ const manners: Readonly<Record<string, Misbehave>> = {
 }
 
 /** Every request that makes the server talk to the registry. It is not waited for longer than a person would. */
-async function provoke(attacker: Attacker, { apiUrl, tokens }: RegistryTarget): Promise<void> {
+async function provoke(attacker: Attacker, { apiUrl, tokens, registry: { port } }: RegistryTarget): Promise<void> {
   const namespace = `${apiUrl}/api/v1/namespaces/${team}`
   const token = tokens.developer
+  const reference = `127.0.0.1:${port}/evil/image:latest`
   const pull = (kind: string, item: string, index: number): Promise<unknown> =>
     attacker.call('POST', `${namespace}/${kind}/${encodeURIComponent(item)}/pull`, { token, body: { name: `p${index}-${Math.random().toString(36).slice(2)}` } }) // biome-ignore format: one call
   const uses = [
@@ -121,7 +124,7 @@ async function provoke(attacker: Attacker, { apiUrl, tokens }: RegistryTarget): 
     () => attacker.call('GET', `${namespace}/remoteisos`, { token }),
     ...Array.from(
       { length: 6 },
-      (_, index) => () => pull('remoteimages', index % 2 === 0 ? 'oci/latest' : 'folder/a', index),
+      (_, index) => () => pull('remoteimages', index % 2 === 0 ? reference : 'folder/a', index),
     ),
     () => pull('remoteisos', 'folder/a', 9),
   ]
