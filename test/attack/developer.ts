@@ -175,14 +175,14 @@ export const developer: Doors<Target> = {
         const { developer: token } = target.tokens
         const labels = numbered(64, (index) => `-bad ${index}${'x'.repeat(100)}`)
         const refused = { image: 'any', labels, reservedPorts: '1:1:1,'.repeat(300) }
-        await attacker.many(attacker.times(4_000), 30, async (index) => {
+        await attacker.many(attacker.times(2_500), 30, async (index) => {
           const headers = { 'idempotency-key': `${index}-${'k'.repeat(200)}` }
           const { status } = await attacker.call('POST', `${rest(target)}/vms`, { token, body: refused, headers })
           assert.ok([422, 429, 0].includes(status), `answers ${status}`)
         })
       },
       // A caller's share of the answers that are kept is much less than the disk space that a door may take.
-      limits: { diskMb: 15 },
+      limits: { diskMb: 10 },
     },
     {
       name: 'developer: uploads that are begun and never finished',
@@ -214,7 +214,7 @@ export const developer: Doors<Target> = {
         const body = { name: 'witness', image: 'any' }
         await attacker.call('POST', `${rest(target, others)}/vmconfigs`, { token: other, body })
         // In a long run more than all that the cluster keeps.
-        await attacker.many(attacker.effort.isLong ? 22_000 : 2_000, 20, (index) =>
+        await attacker.many(attacker.effort.isLong ? 22_000 : 1_000, 20, (index) =>
           attacker.call('PUT', `${rest(target)}/metadata/vmconfigs/relabelled`, {
             token,
             body: { labels: { turn: `${index}` } },
@@ -249,7 +249,7 @@ export const developer: Doors<Target> = {
       name: 'developer: small VM configurations by the thousand, and their lists',
       attack: async (attacker, target) => {
         const { developer: token } = target.tokens
-        await attacker.many(attacker.times(2_000), 30, (index) =>
+        await attacker.many(attacker.times(1_500), 30, (index) =>
           attacker.call('POST', `${rest(target)}/vmconfigs`, { token, body: { name: `small-${index}`, image: 'any' } }),
         )
         await readAll(attacker, target, 2)

@@ -21,7 +21,7 @@ export interface Doors<P extends Program> {
 }
 
 const efforts: Readonly<Record<'short' | 'long', Effort>> = {
-  short: { isLong: false, randomSeconds: 4, mostSeconds: 30 },
+  short: { isLong: false, randomSeconds: 3, mostSeconds: 30 },
   long: { isLong: true, randomSeconds: 120, mostSeconds: 300 },
 }
 

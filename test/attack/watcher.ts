@@ -1,9 +1,10 @@
 // The process that measures a program under attack, apart from the attacker, so that the attacker's own work is not measured:
 // node watcher.ts JSON, with `Watched`. Each message of its parent ends a period; the answer is what was `Seen` in it.
 import fs from 'node:fs/promises'
-import http from 'node:http'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
+import { type Ping, schedule } from './pinger.ts'
 
 export interface Watched {
   readonly pid: number
@@ -36,23 +37,12 @@ interface Peak {
 }
 
 const pageBytes = 4_096
-const pingEveryMs = 15
-/** A new connection now and then: a program that accepts none is as good as stopped. */
-const reconnectEvery = 20
-const patienceMs = 30_000
-
 const { pid, pingUrl, folder } = JSON.parse(process.argv[2] ?? '{}') as Watched
 
-/** Time on a processor, and time that a thread waited for one, in milliseconds. */
-async function schedule(task: string): Promise<{ onMs: number; waitMs: number }> {
-  const [on = '0', waited = '0'] = (await fs.readFile(`/proc/${task}/schedstat`, 'utf8')).split(' ')
-  return { onMs: Number(on) / 1e6, waitMs: Number(waited) / 1e6 }
-}
 const mainThread = `${pid}/task/${pid}`
-const ownThread = `${process.pid}/task/${process.pid}`
 
 let held: Pick<Seen, 'heldMs' | 'unanswered'> = { heldMs: 0, unanswered: [] }
-let began = await schedule(mainThread)
+let began = schedule(mainThread)
 const peaks = new Map<string, { first: number; most: number }>()
 
 function note(name: string, value: number): void {
@@ -84,37 +74,6 @@ const memory = async (): Promise<void> => {
 const descriptors = async (): Promise<void> => note('descriptors', (await fs.readdir(`/proc/${pid}/fd`)).length)
 const disk = async (): Promise<void> => note('diskBytes', await bytesIn(folder))
 
-const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
-
-/** From another address than the attacker's, which has its own limit. */
-function ping(url: string, isFresh: boolean): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const options = { agent: isFresh ? false : agent, localAddress: '127.0.0.2', timeout: patienceMs } as const
-    const request = http.get(url, options, (response) => {
-      response.resume().once('end', resolve).once('error', reject)
-    })
-    request.once('timeout', () => request.destroy(new Error('no answer'))).once('error', reject)
-  })
-}
-
-async function pings(url: string): Promise<never> {
-  for (let count = 0; ; count++) {
-    const [server, own] = [await schedule(mainThread), await schedule(ownThread)]
-    const started = performance.now()
-    const isFresh = count % reconnectEvery === 0
-    const lost = await ping(url, isFresh).then(
-      () => [],
-      (error: NodeJS.ErrnoException) => [`${error.code ?? error.message}${isFresh ? ' on a new connection' : ''}`],
-    )
-    const tookMs = performance.now() - started
-    const [after, ownAfter] = [await schedule(mainThread), await schedule(ownThread)]
-    // While this process waited for a processor, the answer may have been there already.
-    const heldMs = Math.min(tookMs, after.onMs - server.onMs) - (ownAfter.waitMs - own.waitMs)
-    held = { heldMs: Math.max(held.heldMs, heldMs), unanswered: [...held.unanswered, ...lost] }
-    await sleep(pingEveryMs)
-  }
-}
-
 async function samples(everyMs: number, take: () => Promise<void>): Promise<never> {
   for (;;) {
     await take()
@@ -127,7 +86,7 @@ const ended = (): void => process.exit(0)
 
 process.on('message', async () => {
   await Promise.all([memory(), descriptors(), disk()]).catch(ended)
-  const now = await schedule(mainThread)
+  const now = schedule(mainThread)
   const mainThreadMs = now.onMs - began.onMs
   const busyMs = mainThreadMs + now.waitMs - began.waitMs
   process.send?.({ ...held, mainThreadMs, busyMs, ...Object.fromEntries(peaks) })
@@ -138,5 +97,12 @@ process.on('message', async () => {
 process.on('disconnect', ended)
 
 const work = [samples(50, memory), samples(100, descriptors), samples(400, disk)]
-if (pingUrl !== undefined) work.push(pings(pingUrl))
+if (pingUrl !== undefined) {
+  const pinger = new Worker(new URL('pinger.ts', import.meta.url), { workerData: { pid, url: pingUrl } })
+  pinger.on('message', ({ heldMs, lost }: Ping) => {
+    const unanswered = lost === undefined ? held.unanswered : [...held.unanswered, lost]
+    held = { heldMs: Math.max(held.heldMs, heldMs), unanswered }
+  })
+  pinger.once('exit', ended)
+}
 await Promise.race(work).catch(ended)
