@@ -1,6 +1,7 @@
 // Doors of a developer, who has a role in one namespace.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, type Attacker, frame } from './attacker.ts'
 import type { Doors } from './suite.ts'
@@ -256,19 +257,24 @@ export const developer: Doors<Target> = {
       },
     },
     {
-      name: 'developer: requests of 1 MiB sent slowly and at once',
+      name: 'developer: requests of 1 MiB that end at the same time',
       attack: async (attacker, target) => {
         const { host } = new URL(target.apiUrl)
-        await attacker.many(attacker.times(60), 60, async () => {
+        const body = `{"name":"x","image":"any","unknown":[${'{"a":"b"},'.repeat(90_000)}{}]}`
+        const head = `POST /api/v1/namespaces/${team}/vmconfigs HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${target.tokens.developer}\r\n`
+        const types = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
+        const count = attacker.times(40)
+        const sockets: Socket[] = []
+        await attacker.many(count, count, async () => {
           const socket = await attacker.connect(target.apiUrl)
           attacker.sent++
-          const head = `POST /api/v1/namespaces/${team}/vmconfigs HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${target.tokens.developer}\r\nContent-Type: application/json\r\nContent-Length: 1048576\r\n\r\n`
-          await attacker.write(socket, head + '['.repeat(1_000_000))
-          await sleep(500)
-          const answered = once(socket, 'data').catch(() => undefined)
-          await attacker.write(socket, '['.repeat(48_576))
-          await Promise.race([answered, sleep(2_000)])
+          await attacker.write(socket, head + types + body.slice(0, -1))
+          sockets.push(socket)
         })
+        await sleep(1_000)
+        const answered = sockets.map((socket) => once(socket, 'data').catch(() => undefined))
+        for (const socket of sockets) socket.write(body.slice(-1))
+        await Promise.race([Promise.all(answered), sleep(10_000)])
       },
     },
   ],

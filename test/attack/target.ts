@@ -49,7 +49,9 @@ export async function startTarget({ settings = {}, env = {} }: TargetOptions = {
   const [developer = '', other = '', lowest = ''] = people
   const kubernetesPort = await freePort()
   const words = ['--plain-http', '--kubernetes-listen', `127.0.0.1:${kubernetesPort}`]
-  const more = { SVC3_MASTER_KEY: masterKey, ...env }
+  const { SVC3_ATTACK_PROFILE: profile } = process.env
+  const profiling = profile === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profile}` }
+  const more = { SVC3_MASTER_KEY: masterKey, ...profiling, ...env }
   const server = await startDev(folder, { command: [program, 'server'], args: words, env: more })
   const { apiUrl, output } = server
   const target: Target = {
