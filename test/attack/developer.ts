@@ -49,14 +49,14 @@ async function make(attacker: Attacker, target: Target, name: string): Promise<v
 }
 
 /** Every way to have the list whole, in both wires. */
-async function readAll(attacker: Attacker, target: Target, atOnce: number): Promise<void> {
-  const token = target.tokens.developer
+async function readAll(attacker: Attacker, target: Target, atOnce: number, namespace = team): Promise<void> {
+  const token = namespace === team ? target.tokens.developer : target.tokens.other
   const accepts = ['application/json', 'application/json;as=Table;g=meta.k8s.io;v=v1', 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'] // biome-ignore format: a list
   const lists = [
-    ...accepts.map((accept) => ({ url: configs(target), headers: { accept } })),
-    { url: `${configs(target)}?labelSelector=${'a%21%3Db,'.repeat(300)}a`, headers: {} },
-    { url: `${rest(target)}/vmconfigs`, headers: {} },
-    { url: `${rest(target)}/events`, headers: {} },
+    ...accepts.map((accept) => ({ url: configs(target, namespace), headers: { accept } })),
+    { url: `${configs(target, namespace)}?labelSelector=${'a%21%3Db,'.repeat(300)}a`, headers: {} },
+    { url: `${rest(target, namespace)}/vmconfigs`, headers: {} },
+    { url: `${rest(target, namespace)}/events`, headers: {} },
   ]
   await attacker.many(lists.length * atOnce, atOnce, async (index) => {
     const { url = '', headers = {} } = lists[Math.floor(index / atOnce)] ?? {}
@@ -66,10 +66,10 @@ async function readAll(attacker: Attacker, target: Target, atOnce: number): Prom
   })
   const initial =
     '?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=2'
-  await attacker.many(atOnce, atOnce, () => attacker.call('GET', `${configs(target)}${initial}`, { token }))
+  await attacker.many(atOnce, atOnce, () => attacker.call('GET', `${configs(target, namespace)}${initial}`, { token }))
   const socket = await attacker.upgrade(`${target.apiUrl}/api/v1/watch`, token)
   for (let watch = 0; watch < 20; watch++)
-    socket.write(frame(1, JSON.stringify({ watch, path: `/api/v1/namespaces/${team}/vmconfigs`, query: {} })))
+    socket.write(frame(1, JSON.stringify({ watch, path: `/api/v1/namespaces/${namespace}/vmconfigs`, query: {} })))
   await sleep(1_000)
   socket.destroy()
 }
@@ -249,11 +249,15 @@ export const developer: Doors<Target> = {
     {
       name: 'developer: small VM configurations by the thousand, and their lists',
       attack: async (attacker, target) => {
-        const { developer: token } = target.tokens
+        // In another namespace: that of the other doors is full.
+        const { other: token } = target.tokens
         await attacker.many(attacker.times(1_500), 30, (index) =>
-          attacker.call('POST', `${rest(target)}/vmconfigs`, { token, body: { name: `small-${index}`, image: 'any' } }),
+          attacker.call('POST', `${rest(target, others)}/vmconfigs`, {
+            token,
+            body: { name: `small-${index}`, image: 'any' },
+          }),
         )
-        await readAll(attacker, target, 2)
+        await readAll(attacker, target, 2, others)
       },
     },
     {
