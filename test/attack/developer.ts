@@ -229,6 +229,18 @@ export const developer: Doors<Target> = {
       },
     },
     {
+      name: 'developer: a VM configuration with 128 KiB of annotations, changed again and again',
+      attack: async (attacker, target) => {
+        await make(attacker, target, 'rewritten')
+        await patch(attacker, target, ['rewritten', 'merge'], {
+          metadata: { annotations: { large: 'x'.repeat(130_000) } },
+        })
+        await attacker.many(attacker.times(600), 5, (index) =>
+          patch(attacker, target, ['rewritten', 'merge'], { metadata: { annotations: { turn: `${index}` } } }),
+        )
+      },
+    },
+    {
       name: 'developer: VM configurations with 128 KiB of annotations, until they are refused',
       attack: async (attacker, target) => {
         const { developer: token } = target.tokens
