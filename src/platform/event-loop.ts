@@ -1,4 +1,4 @@
-// Detects a blocked event loop, and splits long work so that it does not block.
+// Detects a blocked event loop, and splits or queues long work so that it does not block.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
 /** Longer than any single step should take, and shorter than a heartbeat. */
@@ -20,6 +20,19 @@ export function watchEventLoop(held: (heldMs: number) => void): Disposable {
       delays.disable()
     },
   }
+}
+
+/** Steps of long work that wait for their turn. */
+const waiting: (() => void)[] = []
+
+/** Runs a step of long work, only one of which runs in each turn of the event loop. */
+export function runAlone(step: () => void): void {
+  const serve = (): void => {
+    const next = waiting.shift()
+    if (waiting.length > 0) setImmediate(serve)
+    next?.()
+  }
+  if (waiting.push(step) === 1) setImmediate(serve)
 }
 
 const sliceMs = 15

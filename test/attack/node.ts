@@ -74,7 +74,7 @@ export const node: Doors<NodeTarget> = {
     {
       name: 'node: reports of itself as large as they may be',
       attack: async (attacker, target) => {
-        const images = Array.from({ length: 4_000 }, (_, index) => `${index}${'i'.repeat(200)}`)
+        const images = Array.from({ length: 999 }, (_, index) => `${index}${'i'.repeat(500)}`)
         const busyPorts = Array.from({ length: 20_000 }, (_, index) => index + 1)
         await attacker.many(attacker.times(80), 5, (index) =>
           say(attacker, target, 'node', { ...report, images: [...images, `${index}`], busyPorts, diskFreeGb: index }),

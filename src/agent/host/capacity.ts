@@ -91,7 +91,7 @@ export function createCapacity(fixed: Pick<CapacityInput, Fixed>): Capacity {
         os: `${os.type()} ${os.release()}`.slice(0, 256),
         ...(trouble !== undefined && { problem: trouble.slice(0, 2_048) }),
         ...(driver.warm && { takesSlots: true }),
-        images: [...images],
+        images: images.slice(0, 1_000),
         ...cache,
         busyPorts: driver.isSimulation ? [] : busyPorts(await listeners(), ip, ownPorts).slice(0, 20_000),
       }

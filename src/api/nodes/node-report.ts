@@ -29,7 +29,7 @@ export const NodeReport = t.Object(
     /** Whether the node can have pool slots, which are not reachable from outside. */
     takesSlots: t.Optional(t.Boolean()),
     /** Names of images with a copy on the node. */
-    images: t.Array(t.String({ maxLength: 512 }), { maxItems: 10_000 }),
+    images: t.Array(t.String({ maxLength: 512 }), { maxItems: 1_000 }),
     /** Copies of images, pinned ones first, then by last use. Absent for agents without a cache. */
     cache: t.Optional(t.Array(CopyReport, { maxItems: 256 })),
     /** The quota for copies of images, and its use. */

@@ -2,6 +2,7 @@
 // fields that could become a prototype.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
+import { runAlone } from '../../platform/event-loop.ts'
 import { refuseExcessiveJson } from './json-limits.ts'
 
 const notUtf8 = (): ApiError =>
@@ -12,6 +13,9 @@ const illFormed = (): ApiError =>
   })
 const notJson = (): ApiError =>
   new ApiError('BadRequest', 'The request body is not valid JSON', { hint: 'Check its syntax' })
+
+/** Longer texts are parsed, validated and carried out one in each turn of the event loop. */
+const longChars = 65_536
 
 /** `inspect` is called with the text before it is parsed. */
 export function parseBodies(
@@ -28,13 +32,18 @@ export function parseBodies(
       return done(notUtf8())
     }
     if (text.trim() === '') return done(null, undefined)
-    let value: unknown
-    try {
-      value = parseText(text, () => inspect(request, text))
-    } catch (error) {
-      return done(error as Error)
+    const parse = (): void => {
+      let value: unknown
+      try {
+        value = parseText(text, () => inspect(request, text))
+      } catch (error) {
+        done(error as Error)
+        return
+      }
+      done(null, value)
     }
-    done(null, value)
+    if (text.length > longChars) runAlone(parse)
+    else parse()
   })
 }
 

@@ -3,7 +3,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
-import { createSlices } from '../../platform/event-loop.ts'
+import { createSlices, runAlone } from '../../platform/event-loop.ts'
 
 const pieceChars = 65_536
 /** An answer up to this length is sent at once, with its length. */
@@ -11,19 +11,8 @@ const wholeBytes = 2 ** 20
 /** A client that reads nothing for this long is disconnected, because the records that it has not read stay in memory. */
 const stalledMs = 60_000
 
-/** Long answers that wait for their turn. Only one of them works in each turn of the event loop. */
-const waiting: (() => void)[] = []
-
-function inTurn(next: () => void): void {
-  const serve = (): void => {
-    waiting.shift()?.()
-    if (waiting.length > 0) setImmediate(serve)
-  }
-  if (waiting.push(next) === 1) setImmediate(serve)
-}
-
 /** A function to call between steps of a long answer, as those of `createSlices`. */
-export const answerSlices = (): ReturnType<typeof createSlices> => createSlices(undefined, inTurn)
+export const answerSlices = (): ReturnType<typeof createSlices> => createSlices(undefined, runAlone)
 
 /**
  * Joins the texts of things to pieces, and lets other work run in between. A text may be empty, such as that of a record

@@ -13,6 +13,8 @@ import { compactedOf, Damage, isSound, rowSum, type StoredRow, setCompacted } fr
 /** A page of the log ends after so many revisions, or about so much text. */
 const logPageRevisions = 2_000
 const logPageCharacters = 1_000_000
+/** The log keeps superseded revisions of about so much text, however few they are. */
+const keptLogMebibytes = 16
 /** A part of a list ends after about so much text, because the event loop of the API parses it at once. */
 const listPartCharacters = 250_000
 
@@ -53,6 +55,9 @@ export class Database {
   readonly #statements: Readonly<Record<keyof typeof queries, StatementSync>>
   #compacted: number
   #rev: number
+  /** The revisions that completed each mebibyte of superseded text, since the start. */
+  readonly #mebibytes: number[] = []
+  #characters = 0
   /** The revision of the next write. `#rev` follows after COMMIT, so a batch that is rolled back uses none up. */
   #next = 0
   /** Why the last commit failed, until one succeeds. */
@@ -85,8 +90,12 @@ export class Database {
     return this.#rev
   }
 
-  get uncompactedRevisions(): number {
-    return this.#rev - this.#compacted
+  /** The revision to compact up to. It moves rarely: when an eighth more has gathered than is kept. */
+  compactionTarget(keepRevisions: number): number {
+    const revisions = this.#rev - this.#compacted
+    const surplus = this.#mebibytes.length - keptLogMebibytes
+    const byText = surplus > keptLogMebibytes / 8 ? this.#mebibytes.splice(0, surplus).at(-1) : undefined
+    return Math.max(revisions > keepRevisions * (9 / 8) ? this.#rev - keepRevisions : 0, byText ?? 0)
   }
 
   create(key: string, text: string, preconditions: Preconditions): ThreadReply {
@@ -107,7 +116,7 @@ export class Database {
     const moved = this.#movedOf(preconditions)
     if (moved) return moved
     this.#statements.updateEntry.run(this.#next, key)
-    return ['written', this.#append(key, row[2], text), row[1], row[2]]
+    return this.#supersede(row, text)
   }
 
   delete(key: string, expect: number): ThreadReply {
@@ -115,7 +124,7 @@ export class Database {
     if (!row) return ['absent']
     if (row[2] !== expect) return ['conflict', row[2]]
     this.#statements.deleteEntry.run(key)
-    return ['written', this.#append(key, row[2], null), row[1], row[2]]
+    return this.#supersede(row, null)
   }
 
   get(key: string): ThreadReply {
@@ -217,6 +226,15 @@ export class Database {
   #find(key: string): Row | undefined {
     const found = this.#statements.entry.get(key)
     return found && soundRow(found)
+  }
+
+  #supersede([key, before, beforeRev]: Row, text: string | null): ThreadReply {
+    this.#characters += before.length
+    if (this.#characters > 1_048_576) {
+      this.#mebibytes.push(this.#next)
+      this.#characters = 0
+    }
+    return ['written', this.#append(key, beforeRev, text), before, beforeRev]
   }
 
   #append(key: string, previousRev: number | null, text: string | null): number {

@@ -41,6 +41,19 @@ test('nobody else may read the folder of SQLite or its files', async (t) => {
   for (const file of files) assert.equal(mode(path.join(folder, file)), '600')
 })
 
+test('SQLite keeps superseded revisions of 16 MiB of text, however few they are', async (t) => {
+  const folder = newFolder(t)
+  const store = await opened(t, folder)
+  const first = await store.create('/a', 'x'.repeat(900_000))
+  let { rev } = first
+  for (let index = 0; index < 60; index++) rev = (await store.update('/a', String(10 + index).repeat(450_000), rev)).rev
+  const bytes = fs.readdirSync(folder).reduce((sum, name) => sum + fs.statSync(path.join(folder, name)).size, 0)
+  assert.ok(bytes < 65e6, `${bytes} bytes`)
+  const behind = store.watch('/a', first.rev, AbortSignal.timeout(10_000))[Symbol.asyncIterator]()
+  await assert.rejects(behind.next(), { fault: 'Compacted' })
+  assert.equal((await store.get('/a'))?.rev, rev)
+})
+
 test('a long SQLite list is read in parts, and shows one revision although others write in between', async (t) => {
   const store = await opened(t, newFolder(t))
   const long = 'x'.repeat(100_000)

@@ -96,9 +96,8 @@ function serve(database: Database, port: NonNullable<typeof parentPort>): void {
     }
     port.postMessage(replies)
     if (group.some(([kind]) => kind === 'close')) port.close()
-    // Compacts after the replies, so that no caller waits, and rarely: only once an eighth more has gathered.
-    else if (database.uncompactedRevisions > keepRevisions + keepRevisions / 8)
-      database.compact(database.rev - keepRevisions)
+    // Compacts after the replies, so that no caller waits.
+    else database.compact(database.compactionTarget(keepRevisions))
   }
 
   port.on('message', (waiting: Request[]) => {
