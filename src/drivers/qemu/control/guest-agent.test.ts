@@ -90,6 +90,15 @@ describe('flushGuest', { concurrency: true }, () => {
     assert.equal((await flush((_, __, say) => say(noise))).flushed, 'unheard')
   })
 
+  it('flushGuest hangs up on a guest that sends lines by the thousand', async () => {
+    const beganMs = performance.now()
+    const { flushed } = await flush((_, __, say) => {
+      for (let count = 0; count < 2_000; count++) say({})
+    })
+    // Otherwise it would wait for the right answer.
+    assert.deepEqual([flushed, performance.now() - beganMs < long.answerMs / 2], ['unheard', true])
+  })
+
   it('flushGuest repeats a thaw that is not confirmed, and reports the failure', async () => {
     let thaws = 0
     const late = await flush((command, values, say, hangUp) => {
@@ -151,6 +160,8 @@ describe('tellGuest', { concurrency: true }, () => {
     })
     assert.match(note ?? '', /may still have the name of the saved VM: it could not set them/)
     assert.match((await tell((_, __, say) => say({ return: 'all' }))).note ?? '', /name, clock and network addresses/)
+    const odd = { return: ['clock', { toString: 1 }, [['name']]] }
+    assert.match((await tell((_, __, say) => say(odd))).note ?? '', /the name and network addresses of the saved VM/)
   })
 
   it("tellGuest sets only the clock with QEMU's guest agent", async () => {

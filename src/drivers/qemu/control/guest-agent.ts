@@ -4,8 +4,9 @@ import net from 'node:net'
 import type { Qmp } from './qmp.ts'
 import { agentDevice, agentSocket } from './sockets.ts'
 
-/** The limit of what a guest may send. */
-const maxBytes = 1_048_576
+/** The limits of what a guest may send on one connection. A line that is no JSON takes as long as a thousand bytes that are. */
+const maxBytes = 262_144
+const maxLines = 1_000
 
 /**
  * Whether a program in the guest has the port open, as QEMU knows. A VM that was started by an earlier version may lack
@@ -24,6 +25,7 @@ export class GuestAgent implements Disposable {
   readonly #answers: GuestAgentReply[] = []
   #buffered = ''
   #receivedBytes = 0
+  #receivedLines = 0
   #isOver = false
   #heard = Promise.withResolvers<void>()
 
@@ -100,12 +102,13 @@ export class GuestAgent implements Disposable {
   #receive(text: string): void {
     const lines = (this.#buffered + text).split('\n')
     this.#buffered = lines.pop() ?? ''
-    for (const line of lines) {
+    this.#receivedLines += lines.length
+    for (const line of lines.slice(0, maxLines)) {
       const answer = parse(line.slice(line.lastIndexOf('\xff') + 1))
       if (answer) this.#answers.push(answer)
     }
     this.#receivedBytes += text.length
-    if (this.#receivedBytes > maxBytes) this.#socket.destroy()
+    if (this.#receivedBytes > maxBytes || this.#receivedLines > maxLines) this.#socket.destroy()
     this.#heard.resolve()
     this.#heard = Promise.withResolvers()
   }

@@ -57,7 +57,7 @@ const wordsOf = (identity: GuestIdentity) => ({
 })
 
 const listOf = (answer: GuestAgentReply): readonly string[] =>
-  Array.isArray(answer.return) ? answer.return.map((part) => String(part)) : []
+  Array.isArray(answer.return) ? answer.return.filter((part) => typeof part === 'string') : []
 
 function noteOf(missing: readonly Part[], why: string): string {
   const words = missing.map((part) => parts[part])
