@@ -124,6 +124,8 @@ export const peers: Doors<PeerTarget> = {
         await Promise.all(Object.keys(answers).map((name) => ask(attacker, target, name)))
         assert.deepEqual(target.strays, [], 'no redirect was followed')
       },
+      // Eleven times as many reads as one fill has.
+      limits: { heldMs: 2_000, rssMb: 600 },
     },
   ],
 }
