@@ -5,6 +5,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import net from 'node:net'
 import type { Readable } from 'node:stream'
 import { Agent, type buildConnector, type Dispatcher } from 'undici'
+import { runAlone } from './event-loop.ts'
 
 export interface HttpBody {
   readonly bytes: number
@@ -175,9 +176,12 @@ export async function readAll({ body, url }: HttpResponse, maxBytes: number): Pr
     if (bytes > maxBytes) throw new HttpError('tooLong', url, `sent more than ${maxBytes} bytes`)
     pieces.push(piece)
   }
+  // The caller parses it next, and only one long answer is parsed in each turn of the event loop.
+  if (bytes > longBytes) await new Promise<void>(runAlone)
   return Buffer.concat(pieces)
 }
 
+const longBytes = 65_536
 const maxDiscardedBytes = 65_536
 
 /** Frees the connection. If little is left to read, the next request can use it. */

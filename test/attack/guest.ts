@@ -184,7 +184,10 @@ const waiting: Readonly<Record<string, Attacks>> = {
 }
 
 /** Only a QEMU that a guest has broken into reaches these, and SECURITY.md promises nothing about it: it holds the agent longer. */
-const limitsOf = (what: string) => ({ limits: ['QMP', 'NBD'].includes(what) ? { heldMs: 4_000, rssMb: 300 } : {} })
+const ofQemu = { heldMs: 4_000, rssMb: 300 }
+/** As many guests at once as three Macs can have begin with an empty heap. */
+const limitsBy: Readonly<Record<string, object>> = { 'guest agent': { rssMb: 300 }, QMP: ofQemu, NBD: ofQemu }
+const limitsOf = (what: string) => ({ limits: limitsBy[what] ?? {} })
 
 const doors = (what: string, attacks: Attacks) =>
   Object.entries(attacks).map(([name, attack]) => ({ name: `${what}: ${name}`, attack, ...limitsOf(what) }))

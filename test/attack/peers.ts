@@ -125,7 +125,7 @@ export const peers: Doors<PeerTarget> = {
         assert.deepEqual(target.strays, [], 'no redirect was followed')
       },
       // Eleven times as many reads as one fill has.
-      limits: { heldMs: 2_000, rssMb: 600 },
+      limits: { heldMs: 1_000 },
     },
   ],
 }

@@ -243,17 +243,18 @@ async function read(
     })
     request.on('error', reject)
     request.on('response', (response) => {
-      const pieces: Buffer[] = []
+      const length = Number(response.headers['content-length'])
+      if (!(length <= maxBytes)) return request.destroy(new Error('it sends more than a chunk can be, or does not say'))
+      // Pieces are copied, because each keeps the memory of a whole read, and a peer may send single bytes.
+      const content = Buffer.alloc(length)
       let bytes = 0
       response.on('data', (piece: Buffer) => {
         silence.refresh()
-        pieces.push(piece)
-        bytes += piece.length
-        if (bytes > maxBytes) request.destroy(new Error('it sent more than a chunk can be'))
+        bytes += piece.copy(content, bytes)
       })
       response.on('error', reject)
       response.on('end', () => {
-        if (response.statusCode === 200) resolve(Buffer.concat(pieces, bytes))
+        if (response.statusCode === 200) resolve(content)
         else if (response.statusCode === 202) reject(new StillFetching('it is fetching the content itself'))
         else reject(response.statusCode === 404 ? new Missing('it no longer has the content') : new Error('it refuses'))
       })
