@@ -32,7 +32,7 @@ export interface GithubAnswer {
 }
 
 const defaultTimeoutMs = 30_000
-const maxBytes = 16 * 1024 * 1024
+const maxBytes = 4 * 1024 * 1024
 /** The idle limit exceeds the time limits of all calls, of which waiting for jobs has the longest. */
 const client = createHttpClient({ idleMs: 120_000, maxSockets: 16 })
 
