@@ -1,6 +1,5 @@
 // One kind of record: typed reads from memory, typed writes to the store. Every write waits until the view has applied
 // it, so a writer sees its own writes, and a writer that lost a race sees what won before it retries.
-
 import { expected } from './expectation.ts'
 import { assertReal } from './rehearsal.ts'
 import type { Shares } from './shares.ts'
@@ -98,30 +97,34 @@ export class Collection<T> {
   async #create(key: string, requested: T, preconditions?: readonly Precondition[]): Promise<Entry<T>> {
     const { value, made } = expected(key, undefined, requested)
     const isTaken = this.at(key) !== undefined
-    if (!isTaken) this.shares?.assertWithinLimits(key, value)
-    assertReal(key, value, isTaken)
+    const release = isTaken ? undefined : this.shares?.reserve(key, value)
     try {
+      assertReal(key, value, isTaken)
       const created = await this.#store.create(key, value as Json, preconditions)
       made()
       if (!this.#has(created.rev)) await this.#reached(created.rev)
       return created as Entry<T>
     } catch (error) {
-      return this.#lost(error, () => this.at(key) !== undefined)
+      return await this.#lost(error, () => this.at(key) !== undefined)
+    } finally {
+      release?.()
     }
   }
 
   async update(entry: Entry<T>, requested: T, preconditions?: readonly Precondition[]): Promise<Entry<T>> {
     const { value: added, made } = expected(entry.key, entry.rev, requested)
     const value = this.#revised(entry.value, added)
-    this.shares?.assertWithinLimits(entry.key, value, entry)
-    assertReal(entry.key, value)
+    const release = this.shares?.reserve(entry.key, value, entry)
     try {
+      assertReal(entry.key, value)
       const updated = await this.#store.update(entry.key, value as Json, entry.rev, preconditions)
       made()
       if (!this.#has(updated.rev)) await this.#reached(updated.rev)
       return updated as Entry<T>
     } catch (error) {
-      return this.#lost(error, () => this.at(entry.key)?.rev !== entry.rev)
+      return await this.#lost(error, () => this.at(entry.key)?.rev !== entry.rev)
+    } finally {
+      release?.()
     }
   }
 

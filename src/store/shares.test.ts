@@ -1,6 +1,7 @@
 // Sums of stored records, and the refusals of requests that exceed a limit.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 import { Collection, scopeOf } from './collection.ts'
 import { openMemory } from './memory.ts'
 import { rehearse } from './rehearsal.ts'
@@ -80,6 +81,28 @@ describe('what is stored', () => {
       await notes.delete(smaller)
       await notes.create('a', 'three', text(20))
     })
+  })
+
+  it('what is stored is limited also while other records are being written', async () => {
+    const { store, shares, view, within } = await open({ records: 3, bytes: 1_000 })
+    const slow = {
+      ...store,
+      create: async (...args: Parameters<typeof store.create>) => {
+        await turn()
+        return store.create(...args)
+      },
+    }
+    const notes = new Collection<Note>(slow, view, '/notes/', undefined, shares)
+    const make = (names: readonly string[], length: number) =>
+      within(() => Promise.allSettled(names.map((name) => notes.create('a', name, text(length)))))
+    const outcomes = async (names: readonly string[], length: number) =>
+      (await make(names, length)).map(({ status }) => status === 'fulfilled')
+    assert.deepEqual(await outcomes(['1', '2', '3', '4', '5'], 20), [true, true, true, false, false])
+    for (const entry of notes.list('a')) await notes.delete(entry)
+    assert.deepEqual(await outcomes(['1', '2', '3'], 400), [true, true, false])
+    // Refused ones and those that exist count no longer.
+    assert.deepEqual(await outcomes(['2', '3'], 200), [false, true])
+    assert.deepEqual(shares.of('a'), { records: 3, bytes: 1_000 })
   })
 
   it('what is stored after a request has ended is not refused, although the request started it', async () => {

@@ -1,9 +1,9 @@
 // The number and size of the records of one kind that each namespace or caller has, and their limits. Requests run within
 // `withLimits`, and the collections that they write to refuse a record that exceeds a limit before it is stored. Writes
-// outside of requests, such as those of controllers, are never refused. Each process counts the records in its view, so
-// that concurrent writes may exceed a limit by a few records.
+// outside of requests, such as those of controllers, are never refused. Each process counts the records in its view and
+// those that it is writing, so that only writes on several servers at once may exceed a limit by a few records.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type Entry, maxValueBytes } from './store.ts'
+import type { Entry } from './store.ts'
 import type { View } from './view.ts'
 
 /** The number of records, and their size together. */
@@ -24,70 +24,79 @@ export interface OverLimit extends Stored {
 interface LimitedWork {
   readonly limitsOf: (namespace: string) => Stored
   readonly refusal: (excess: OverLimit) => Error
-  isOver: boolean
+  hasEnded: boolean
 }
 
 const current = new AsyncLocalStorage<LimitedWork>()
 
 /** Refuses writes that exceed a limit until the work has ended. Later writes that it started are not refused. */
-export async function withLimits<T>(limits: Omit<LimitedWork, 'isOver'>, work: () => Promise<T>): Promise<T> {
-  const limited: LimitedWork = { ...limits, isOver: false }
+export async function withLimits<T>(limits: Omit<LimitedWork, 'hasEnded'>, work: () => Promise<T>): Promise<T> {
+  const limited: LimitedWork = { ...limits, hasEnded: false }
   try {
     return await current.run(limited, work)
   } finally {
-    limited.isOver = true
+    limited.hasEnded = true
   }
 }
 
-/** Changes may exceed the limit of bytes by this fraction, so that the VMs of a full namespace can be stopped. */
-const changesExtra = 1 / 8
+/** Updates may exceed the limit of bytes by this fraction, so that the VMs of a full namespace can be stopped. */
+const updateAllowance = 1 / 8
 
-const nothing: Stored = { records: 0, bytes: 0 }
+const none: Stored = { records: 0, bytes: 0 }
 
-/** The sums of one kind, kept while its view changes. */
+/** What each owner has of one kind, from the changes of its view. */
 export class Shares<T> {
   readonly kind: string
   readonly ownerOf: (key: string, value: T) => string | undefined
-  readonly #sums = new Map<string, Stored>()
+  readonly #stored = new Map<string, Stored>()
+  /** What requests are adding. */
+  readonly #pending = new Map<string, Stored>()
 
   constructor(kind: string, view: View<T>, ownerOf: (key: string, value: T) => string | undefined) {
     this.kind = kind
     this.ownerOf = ownerOf
+    const count = ({ key, value, bytes = 0 }: Entry<T>, sign: 1 | -1): void => {
+      const owner = this.ownerOf(key, value)
+      if (owner !== undefined) add(this.#stored, owner, { records: sign, bytes: sign * bytes })
+    }
     view.subscribe((changes) => {
       for (const change of changes) {
-        if (change.previous) this.#add(change.previous, -1)
-        if (change.type === 'put') this.#add(change.entry, 1)
+        if (change.previous) count(change.previous, -1)
+        if (change.type === 'put') count(change.entry, 1)
       }
     })
   }
 
   of(owner: string): Stored {
-    return this.#sums.get(owner) ?? nothing
+    return this.#stored.get(owner) ?? none
   }
 
-  #add({ key, value, bytes = 0 }: Entry<T>, sign: 1 | -1): void {
-    const owner = this.ownerOf(key, value)
-    if (owner === undefined) return
-    const before = this.of(owner)
-    const sum = { records: before.records + sign, bytes: before.bytes + sign * bytes }
-    if (sum.records === 0) this.#sums.delete(owner)
-    else this.#sums.set(owner, sum)
-  }
-
-  /** Throws the refusal of the current request if it may not write this. `before` is the entry that is replaced. */
-  assertWithinLimits(key: string, value: T, before?: Entry<T>): void {
+  /**
+   * Counts a write of the current request until the function that this returns is called. Throws the request's refusal if
+   * the write exceeds a limit. `before` is the entry that is replaced.
+   */
+  reserve(key: string, value: T, before?: Entry<T>): () => void {
     const limited = current.getStore()
-    const namespace = limited && !limited.isOver ? this.ownerOf(key, value) : undefined
-    if (!limited || namespace === undefined) return
-    const stored = this.of(namespace)
+    const namespace = limited && !limited.hasEnded ? this.ownerOf(key, value) : undefined
+    if (!limited || namespace === undefined) return () => {}
+    const stored = sumOf(this.of(namespace), this.#pending.get(namespace) ?? none)
     const limits = limited.limitsOf(namespace)
-    const refusal = (exceeded: keyof Stored, requestedBytes = 0): Error =>
+    const requestedBytes = Buffer.byteLength(JSON.stringify(value)) - (before?.bytes ?? 0)
+    const refusal = (exceeded: keyof Stored): Error =>
       limited.refusal({ kind: this.kind, namespace, exceeded, requestedBytes, limits, ...stored })
     if (!before && stored.records >= limits.records) throw refusal('records')
-    const mostBytes = limits.bytes * (before ? 1 + changesExtra : 1)
-    // Values are measured only near the limit.
-    if (stored.bytes + maxValueBytes <= mostBytes) return
-    const added = Buffer.byteLength(JSON.stringify(value)) - (before?.bytes ?? 0)
-    if (added > 0 && stored.bytes + added > mostBytes) throw refusal('bytes', added)
+    const maxBytes = limits.bytes * (before ? 1 + updateAllowance : 1)
+    if (requestedBytes > 0 && stored.bytes + requestedBytes > maxBytes) throw refusal('bytes')
+    const [records, bytes] = [before ? 0 : 1, Math.max(0, requestedBytes)]
+    add(this.#pending, namespace, { records, bytes })
+    return () => add(this.#pending, namespace, { records: -records, bytes: -bytes })
   }
+}
+
+const sumOf = (a: Stored, b: Stored): Stored => ({ records: a.records + b.records, bytes: a.bytes + b.bytes })
+
+function add(sums: Map<string, Stored>, owner: string, more: Stored): void {
+  const sum = sumOf(sums.get(owner) ?? none, more)
+  if (sum.records === 0 && sum.bytes === 0) sums.delete(owner)
+  else sums.set(owner, sum)
 }

@@ -1,5 +1,4 @@
-// The kinds of records: the prefix of each in the store, and its type.
-
+// The kinds of records: the prefix of each in the store, its type, and to whom its records belong.
 import { Collection, type KindStore, scopeOf } from '../collection.ts'
 import { Shares, type Stored } from '../shares.ts'
 import type { Store } from '../store.ts'

@@ -9,6 +9,7 @@ import type { NodeReport } from '../../api/nodes/node-report.ts'
 import type { Pool, SlotEndReason } from '../../api/vms/pools.ts'
 import type { VmShape } from '../../api/vms/vm-shape.ts'
 import type { Condition, Vm, VmOperation } from '../../api/vms/vms.ts'
+import type { Stored } from '../shares.ts'
 import type { RecordMeta } from './record-meta.ts'
 
 export interface VmDesired {
@@ -136,7 +137,7 @@ export interface QuotaRecord {
     readonly macos?: number
   }
   /** Limits of each kind of record that differ from the default. */
-  readonly records?: { readonly records?: number; readonly bytes?: number }
+  readonly records?: Partial<Stored>
   /** By owner: its use is divided by this to order waiting VMs. Default: 1. */
   readonly weights: Readonly<Record<string, number>>
   /** By the uid of a VM. Empty while nothing is limited. */
