@@ -15,7 +15,7 @@ const logPageRevisions = 2_000
 const logPageCharacters = 1_000_000
 /** The log keeps superseded revisions of about so much text, however few they are. */
 const keptLogMebibytes = 16
-/** A part of a list ends after about so much text, because the event loop of the API parses it at once. */
+/** A part of a list without a limit ends after about so much text, because the event loop of the API parses it at once. */
 const listPartCharacters = 250_000
 
 const columns = 'log.rev, log.key, log.previous_rev, log.value, log.sum'
@@ -56,7 +56,8 @@ export class Database {
   #compacted: number
   #rev: number
   /** The revisions that completed each mebibyte of superseded text, since the start. */
-  readonly #mebibytes: number[] = []
+  #mebibytes: number[] = []
+  /** The length of the text that was superseded since the last of them. */
   #characters = 0
   /** The revision of the next write. `#rev` follows after COMMIT, so a batch that is rolled back uses none up. */
   #next = 0
@@ -143,7 +144,7 @@ export class Database {
       const row = soundRow(found)
       rows.push(row)
       characters += row[1].length
-      if (characters > listPartCharacters) return ['rows', rows, this.#rev, true]
+      if (limit < 0 && characters > listPartCharacters) return ['rows', rows, this.#rev, true]
     }
     return ['rows', rows, this.#rev, false]
   }
@@ -194,7 +195,8 @@ export class Database {
       this.#next = this.#rev + 1
       writes()
     })
-    if (!failure && this.#next - 1 > this.#rev) {
+    if (failure) this.#mebibytes = this.#mebibytes.filter((rev) => rev <= this.#rev)
+    else if (this.#next - 1 > this.#rev) {
       this.#rev = this.#next - 1
       this.#mark.write(this.#rev)
     }

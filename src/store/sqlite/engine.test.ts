@@ -8,6 +8,7 @@ import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import { compareRevs, isFault, type Store, StoreError, type StoreFault } from '../store.ts'
+import { Database } from './database.ts'
 import { openSqlite } from './engine.ts'
 
 function newFolder(t: TestContext): string {
@@ -54,6 +55,24 @@ test('SQLite keeps superseded revisions of 16 MiB of text, however few they are'
   assert.equal((await store.get('/a'))?.rev, rev)
 })
 
+test('SQLite keeps its log when writes fail, however much text they would have superseded', async (t) => {
+  const folder = newFolder(t)
+  const store = await openSqlite(folder)
+  const { rev } = await store.create('/a', 'x'.repeat(900_000))
+  await store.close()
+  const file = path.join(folder, 'svc3.db')
+  const database = new Database(new DatabaseSync(file), { file, folder })
+  t.after(() => database.close())
+  for (let index = 0; index < 40; index++) {
+    const failed = database.transact(() => {
+      assert.equal(database.update('/a', '"y"', Number(rev), [])[0], 'written')
+      throw new Error('full')
+    })
+    assert.equal(failed?.[0], 'failed')
+  }
+  assert.equal(database.compactionTarget(10_000), 0)
+})
+
 test('a long SQLite list is read in parts, and shows one revision although others write in between', async (t) => {
   const store = await opened(t, newFolder(t))
   const long = 'x'.repeat(100_000)
@@ -93,19 +112,23 @@ test('a long SQLite list is read in parts, and shows one revision although other
   assert.equal((await store.list('/long/', { limit: 7, after: key(50) })).entries.length, 7)
 })
 
-test('a long SQLite list lets other requests of this process run in between', async (t) => {
-  const folder = newFolder(t)
-  const store = await opened(t, folder)
-  for (let index = 0; index < 40; index++) await store.create(`/long/${index}`, 'x'.repeat(900_000))
-  let answered = 0
+test('a long SQLite list lets other requests of this process run in between, and has what they write', async (t) => {
+  const store = await opened(t, newFolder(t))
+  const long = 'x'.repeat(900_000)
+  for (let index = 0; index < 40; index++) await store.create(`/long/${index}`, long)
+  let entry = await store.create('/long/changed', long)
+  let written = 0
   let isReading = true
+  // Together they are more than the log keeps.
   const others = (async () => {
-    for (; isReading; answered++) await store.get('/long/0')
+    for (; isReading; written++) entry = await store.update(entry.key, written + long, entry.rev)
   })()
-  assert.equal((await store.list('/long/')).entries.length, 40)
+  const { entries, rev } = await store.list('/long/')
   isReading = false
+  assert.equal(entries.length, 41)
+  assert.equal(entries.find(({ key }) => key === entry.key)?.rev, rev)
   await others
-  assert.ok(answered >= 20, `${answered}`)
+  assert.ok(written >= 20, `${written}`)
 })
 
 test('a second opener of an SQLite store is refused while the first lives, in this process and in another; kill -9 frees it', async (t) => {

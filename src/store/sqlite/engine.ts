@@ -20,7 +20,7 @@ import { assertKey, compareKeys, isKey } from '../keys.ts'
 import {
   type Bookmark,
   type Change,
-  compareRevs,
+  changeKey,
   type Entry,
   type EntryPage,
   type Health,
@@ -116,6 +116,8 @@ class SqliteStore implements Store {
   /** Requests without a reply from `#sentOffset` on. Replies come in the same order. */
   #sent: readonly Waiting[] = []
   #sentOffset = 0
+  /** Lists that are read in parts. Each applies the changes that are made before its last part is read. */
+  readonly #lists = new Set<(change: Change) => void>()
   #closing: Promise<void> | undefined
   #death: StoreError | undefined
   readonly #exited: Promise<void>
@@ -146,34 +148,32 @@ class SqliteStore implements Store {
   }
 
   async list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<EntryPage> {
-    const entries: Entry[] = []
+    const found = new Map<string, Entry>()
+    let isChanged = false
+    const apply = (change: Change): void => {
+      const key = changeKey(change)
+      if (!key.startsWith(prefix)) return
+      isChanged = true
+      if (change.type === 'put') found.set(key, change.entry)
+      else found.delete(key)
+    }
     let after = page?.after ?? ''
-    let first: number | undefined
-    for (;;) {
-      const limit = page ? page.limit - entries.length : -1
-      const { answer } = await this.#ask(['list', prefix, after, limit])
-      const [, rows, rev, isPart] = expectAnswer('rows', answer)
-      first ??= rev
-      for (const row of rows) entries.push(toEntry(row))
-      const last = entries.at(-1)
-      if (isPart && last && entries.length !== page?.limit) after = last.key
-      else if (rev === first) return { entries, rev: String(rev) }
-      else return page ? this.list(prefix, page) : this.#caughtUp(prefix, entries, String(first), String(rev))
+    try {
+      for (;;) {
+        const { answer } = await this.#ask(['list', prefix, after, page?.limit ?? -1])
+        const [, rows, rev, isPart] = expectAnswer('rows', answer)
+        for (const row of rows) found.set(row[0], toEntry(row))
+        const last = rows.at(-1)
+        if (!isPart || !last) {
+          const entries = [...found.values()]
+          return { entries: isChanged ? entries.sort((a, b) => compareKeys(a.key, b.key)) : entries, rev: String(rev) }
+        }
+        after = last[0]
+        this.#lists.add(apply)
+      }
+    } finally {
+      this.#lists.delete(apply)
     }
-  }
-
-  /** Applies the changes that were made while the parts of a list were read. */
-  async #caughtUp(prefix: string, entries: readonly Entry[], first: Rev, last: Rev): Promise<EntryPage> {
-    const found = new Map(entries.map((entry) => [entry.key, entry]))
-    let rev = first
-    while (compareRevs(rev, last) < 0) {
-      const { changes, rev: reached } = await this.#readLog(prefix, rev)
-      for (const change of changes)
-        if (change.type === 'put') found.set(change.entry.key, change.entry)
-        else found.delete(change.key)
-      rev = reached
-    }
-    return { entries: [...found.values()].sort((a, b) => compareKeys(a.key, b.key)), rev }
   }
 
   async create(key: string, value: Json, preconditions: readonly Precondition[] = []): Promise<Entry> {
@@ -285,6 +285,7 @@ class SqliteStore implements Store {
       }
       settled.push({ waiting, answer, entry })
     }
+    for (const apply of this.#lists) changes.forEach(apply)
     // Published before the writers are told, because they may start a watch from the revision that they get.
     if (rev !== undefined) this.#feed.publish(changes, String(rev))
     for (const { waiting, answer, entry } of settled)
