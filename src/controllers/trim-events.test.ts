@@ -100,7 +100,7 @@ test('20,500 events of developers push out none of another namespace, of the clu
   )
   assert.equal(names.size, keptEvents + kept.length)
   const since = (scope: string) => eventShares.completeSince(scope, 'dev', keptEvents)
-  assert.deepEqual([since('svc-a'), since('svc-b')], ['2026-11-01T00:00:11Z', '2026-11-01T00:00:00Z'])
+  assert.deepEqual([since('svc-a'), since('svc-b')], ['2026-11-01T00:00:12Z', '2026-11-01T00:00:00Z'])
 })
 
 test('events are deleted 30 days after they happened, and the log is complete since the oldest that is left', async (t) => {
@@ -112,6 +112,25 @@ test('events are deleted 30 days after they happened, and the log is complete si
   await loop.stop()
   assert.equal(eventShares.completeSince('svc-b', 'dev', keptEvents), '2026-11-02T00:00:00Z')
   assert.equal(eventShares.completeSince('svc-empty', 'dev', keptEvents), '2026-11-02T00:00:00Z')
+})
+
+test('a server that starts later deletes the oldest event first, also if it was repeated last', async (t) => {
+  const store = openMemory()
+  const [old, later] = [made(start, {}), made(start + 1_000, {})]
+  const put = (event: EventRecord) => store.create(`/events/svc-b/${event.name}`, event as unknown as Json)
+  const { rev } = await put(old)
+  await put(later)
+  await store.update(`/events/svc-b/${old.name}`, { ...old, count: 2 } as unknown as Json, rev)
+  const collections = await opened(t, store)
+  const { events, eventShares } = collections
+  const loop = trimming(collections, start + day, 1)
+  while (events.view.size > 1) await turn()
+  await loop.stop()
+  assert.deepEqual(
+    events.list().map(({ value }) => value.name),
+    [later.name],
+  )
+  assert.equal(eventShares.completeSince('svc-b', 'dev', 1), '2026-11-01T00:00:01Z')
 })
 
 test('a full share of administrators or of a deleted namespace is no gap in what developers see', async (t) => {

@@ -2,9 +2,10 @@
 // the developers of a namespace push out neither what happened elsewhere nor what administrators did in it.
 import { timestamp } from '../../platform/clock.ts'
 import type { Collection } from '../collection.ts'
+import { compareKeys } from '../keys.ts'
 import { type EventRecord, eventMs } from './events.ts'
 
-/** What agents can repeat is apart from nodes that are lost and return. */
+/** Agents can make any number of events, so these are apart from those of nodes that are lost or return. */
 function kindOf({ audience, actor, involved }: EventRecord): 'admin' | 'agents' | 'nodes' | 'dev' {
   if (audience === 'admin') return 'admin'
   if (actor.startsWith('agent:')) return 'agents'
@@ -20,18 +21,17 @@ export class EventShares {
   readonly #keys = new Map<string, Set<string>>()
 
   constructor(events: Collection<EventRecord>) {
-    const keysOf = (share: string): Set<string> => {
-      const keys = this.#keys.get(share) ?? new Set()
-      this.#keys.set(share, keys)
-      return keys
-    }
     events.view.subscribe((changes) => {
-      for (const change of changes) {
-        const entry = change.type === 'put' ? change.entry : change.previous
-        if (!entry) continue
-        const keys = keysOf(shareOf(events.scopeOf(entry.key), entry.value))
-        if (change.type === 'put') keys.add(entry.key)
-        else keys.delete(entry.key)
+      const changed = changes.map((change) => ({
+        change,
+        entry: change.type === 'put' ? change.entry : change.previous,
+      }))
+      // At the start, changes are in order of their last write. An event may have been repeated after a later one.
+      for (const { change, entry } of changed.sort((a, b) => compareKeys(a.entry.key, b.entry.key))) {
+        const share = shareOf(events.scopeOf(entry.key), entry.value)
+        const keys = this.#keys.get(share) ?? new Set()
+        if (change.type === 'put') this.#keys.set(share, keys.add(entry.key))
+        else if (keys.delete(entry.key) && keys.size === 0) this.#keys.delete(share)
       }
     })
   }
@@ -48,20 +48,20 @@ export class EventShares {
   }
 
   /**
-   * The time from which on every event is kept that callers of this audience see in a list: that of the oldest event in
-   * a share with `max` of them. Earlier versions had one limit for the whole cluster, so it is never before the oldest
-   * event of the cluster.
+   * The second from which on no event is missing in a list of callers of this audience. A full share has lost the events
+   * before its oldest one. Earlier versions had one limit for the whole cluster, so it is never before the oldest event
+   * of the cluster.
    */
   completeSince(scope: string, audience: EventRecord['audience'], max: number): string | undefined {
     let first = Number.POSITIVE_INFINITY
     let latest = 0
     for (const [share, keys] of this.#keys) {
-      const [oldest] = keys
-      if (oldest === undefined) continue
+      const [oldest = ''] = keys
       first = Math.min(first, eventMs(oldest))
       const isShown = share.startsWith(`${scope} `) && (audience === 'admin' || !share.startsWith(`${scope} admin`))
       if (isShown && keys.size >= max) latest = Math.max(latest, eventMs(oldest))
     }
-    return first === Number.POSITIVE_INFINITY ? undefined : timestamp(new Date(Math.max(first, latest)))
+    if (first === Number.POSITIVE_INFINITY) return undefined
+    return timestamp(new Date(Math.ceil(Math.max(first, latest) / 1_000) * 1_000))
   }
 }

@@ -65,6 +65,21 @@ test('a watch of events that goes on after any revision that it saw misses none'
   }
 })
 
+test('a watch of an event that is repeated has the entry before, so that readers get MODIFIED', async (t) => {
+  const { collections } = await opened(t)
+  const { events } = collections
+  const first = await events.create('svc-ios', 'e1', event('e1'))
+  await events.update(first, { ...first.value, count: 2 })
+  for await (const batch of events.watch('svc-ios', first.rev, AbortSignal.timeout(60_000))) {
+    assert.ok(!('type' in batch))
+    assert.deepEqual(
+      batch.map(({ previous }) => previous?.rev),
+      [first.rev],
+    )
+    break
+  }
+})
+
 test('revisions of events do not go back within a watch', async (t) => {
   const { collections } = await opened(t)
   await record(collections, names)

@@ -85,8 +85,14 @@ function unfolded(entry: Entry): Entry[] {
   return [...before, { ...entry, value: own as unknown as Json }]
 }
 
-/** Records that hold several events are never updated. */
-const unfoldedChanges = (change: Change): Change[] =>
-  change.type === 'put'
-    ? unfolded(change.entry).map((entry) => ({ type: 'put', entry }))
-    : unfolded(change.previous).map((previous) => ({ type: 'delete', key: previous.key, rev: change.rev, previous }))
+/** Records that hold several events are never updated, and others are delivered as they are. */
+function unfoldedChanges(change: Change): Change[] {
+  if (change.type === 'delete')
+    return unfolded(change.previous).map((previous) => ({
+      type: 'delete',
+      key: previous.key,
+      rev: change.rev,
+      previous,
+    }))
+  return change.previous ? [change] : unfolded(change.entry).map((entry) => ({ type: 'put', entry }))
+}
