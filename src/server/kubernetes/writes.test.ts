@@ -185,6 +185,10 @@ describe('changing objects of the Kubernetes API', () => {
       path: `/metadata/x${index}`,
     }))
     assert.equal((await patch(url, copies, jsonPatch)).status, 400)
+    const fields = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`a${index}`, 1]))
+    const costly = ['/a', '/b', '/c'].map((path) => ({ op: 'copy', from: '/x', path }))
+    const { status, body } = await patch(url, [{ op: 'add', path: '/x', value: fields }, ...costly], jsonPatch)
+    assert.deepEqual([status, body.message], [400, 'The patch cannot be applied: it copies more than 256 KiB'])
     const many = Array.from({ length: 1_001 }, () => ({ op: 'test', path: '/kind', value: 'VirtualMachineConfig' }))
     assert.equal((await patch(url, many, jsonPatch)).status, 400)
     for (const path of ['', 'spec', '/__proto__/x', '/spec/none/x'])

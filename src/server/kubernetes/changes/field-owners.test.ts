@@ -113,6 +113,20 @@ describe('managers of fields', () => {
     assert.equal(ownedBy(entries, 'ancient-changes').length, 21)
   })
 
+  it('entries of clients are decoded once, however often their request is tried', () => {
+    let reads = 0
+    const entry = {
+      manager: 'a',
+      operation: 'Apply',
+      get fieldsV1() {
+        reads += 1
+        return { 'f:spec': {} }
+      },
+    }
+    const [first, second] = [readManagedFields([entry], 'v1', time), readManagedFields([entry], 'v1', time)]
+    assert.deepEqual([reads, second], [1, first])
+  })
+
   it('entries of clients are read, and invalid ones refused', () => {
     const entry = { manager: 'a', operation: 'Apply', fieldsV1: { 'f:spec': { '.': {}, 'f:cpu': {} } } }
     assert.deepEqual(ownedBy(readManagedFields([entry], 'v1', time), 'a'), ['.spec.cpu'])

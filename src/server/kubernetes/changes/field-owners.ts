@@ -34,16 +34,19 @@ const maxUpdaters = 10
 const maxAppliers = 20
 /** Limits the total length of the paths of all managers, because every change of the object reads them. */
 const maxPathChars = 65_536
-/** Limits that of the paths that a client sends. */
+/** Limits the total length of the paths that a client sends. */
 const maxSentChars = 1_048_576
 const ancient = 'ancient-changes'
 const first = 'before-first-apply'
 
-/** The paths of entries of records, which all requests share for as long as a record is unchanged. */
-const decodedEntries = new WeakMap<ManagedFields, Paths>()
+/**
+ * The paths of entries of records and requests. All requests share those of an unchanged record, and a request that is
+ * tried again after a conflict does not decode its own again.
+ */
+const decodedEntries = new WeakMap<object, Paths>()
 
-function pathsOf(entry: ManagedFields): Paths {
-  const paths = decodedEntries.get(entry) ?? decoded(entry.fieldsV1)
+function pathsOf(entry: { readonly fieldsV1?: unknown }): Paths {
+  const paths = decodedEntries.get(entry) ?? decoded(entry.fieldsV1 ?? {})
   decodedEntries.set(entry, paths)
   return paths
 }
@@ -239,7 +242,7 @@ export function readManagedFields(value: unknown, apiVersion: string, time: stri
       if (operation !== 'Apply' && operation !== 'Update') throw notManaged('operation: Apply or Update')
       const at =
         typeof entry.time === 'string' && !Number.isNaN(Date.parse(entry.time)) ? entry.time.slice(0, 40) : time
-      const paths = decoded(entry.fieldsV1 ?? {})
+      const paths = pathsOf(entry)
       chars += charsOf(paths)
       if (chars > maxSentChars) throw notManaged('fewer fields')
       return { manager, operation, apiVersion, time: at, paths }

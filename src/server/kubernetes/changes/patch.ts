@@ -9,7 +9,7 @@ import { strategicMerge } from './strategic-merge.ts'
 
 const maxOperations = 1_000
 /** Limits the total length, as JSON, of the values that one patch copies. */
-const maxCopiedChars = 1_048_576
+const maxCopiedChars = 262_144
 
 /** How to apply a patch, by its content type. */
 export const patches: Readonly<
@@ -65,16 +65,22 @@ function jsonPatch(object: ObjectFields, patch: unknown): ObjectFields {
  * is still as in `before`.
  */
 function refuseDeep(value: unknown, before: unknown): void {
-  let level = [[value, before]]
+  let level = [{ value: objectOrList(value), before: objectOrList(before) }]
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > maxDepth) throw bad(`the object nests deeper than ${maxDepth} levels`)
-    level = level.flatMap(([each, was]) =>
-      typeof each === 'object' && each !== null && each !== was
-        ? Object.entries(each).map(([name, part]) => [part, objectFields(was)[name]])
-        : [],
-    )
+    const next: typeof level = []
+    for (const each of level)
+      for (const name of Object.keys(each.value)) {
+        const [part, was] = [each.value[name], each.before[name]]
+        if (typeof part === 'object' && part !== null && part !== was)
+          next.push({ value: objectOrList(part), before: objectOrList(was) })
+      }
+    level = next
   }
 }
+
+const objectOrList = (value: unknown): ObjectFields =>
+  typeof value === 'object' && value !== null ? (value as ObjectFields) : {}
 
 /** An object that a patch changes, of which only the parts that change are copied. */
 interface Draft {
@@ -112,9 +118,10 @@ function carryOut({ op, path, from, value }: Step, draft: Draft): void {
         break
       }
       refuseDeep(found, undefined)
-      draft.copiedChars += JSON.stringify(found).length
-      if (draft.copiedChars > maxCopiedChars) throw bad('the object becomes too large')
-      put(draft, steps, structuredClone(found), true)
+      const text = JSON.stringify(found)
+      draft.copiedChars += text.length
+      if (draft.copiedChars > maxCopiedChars) throw bad('it copies more than 256 KiB')
+      put(draft, steps, JSON.parse(text), true)
       break
     }
     default:
@@ -137,7 +144,7 @@ function stepsOf(pointer: string): string[] {
 function at({ root }: Draft, steps: readonly string[]): unknown {
   let value: unknown = root
   for (const step of steps) {
-    const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, step)
+    const isThere = Object.hasOwn(objectOrList(value), step) && objectOrList(value)[step] !== undefined
     const isLength = Array.isArray(value) && step === 'length'
     if (!isThere || isLength)
       throw new ApiError('Invalid', `The JSON patch names /${steps.join('/').slice(0, 200)}, which does not exist`)
