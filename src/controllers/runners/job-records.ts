@@ -9,17 +9,22 @@ type Records = Pick<Collections, 'runnerJobs' | 'runners'>
 
 const keptMs = 24 * 3_600_000
 const maxKept = 500
+/** News of other jobs is skipped, so that a hostile source cannot fill the store. The runners follow the counts alone. */
+const maxJobs = 10_000
 
 export async function storeNews(
   { runnerJobs, runners }: Records,
   pool: RunnerPoolRecord,
   jobs: readonly JobNews[],
   now: string,
+  max = maxJobs,
 ): Promise<void> {
   const { namespace, name, uid } = pool
+  let room = max - runnerJobs.list(namespace).filter(({ value }) => value.poolUid === uid).length
   await Promise.all(
     [...Map.groupBy(jobs, ({ jobId }) => jobId)].map(([jobId, news]) =>
       runnerJobs.change(runnerJobs.key(namespace, runnerJobName(pool, jobId)), (job) => {
+        if (!job && room-- <= 0) return undefined
         let next: RunnerJobRecord | undefined = job
         for (const each of news) {
           const after = afterNews(next, each, now)
