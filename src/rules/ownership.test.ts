@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import {
   type Caller,
-  isAtHome,
+  isOwnerOrMember,
   mayDelete,
   maySee,
   reasonAgainstChangingImage,
@@ -38,7 +38,7 @@ it('an image is changed by its owner, people of its namespace and administrators
   assert.deepEqual(judged({ sourceNamespace: undefined }), [undefined, 'foreign', 'foreign', undefined])
   assert.deepEqual(judged({ isProtected: true }), ['protected', 'protected', 'protected', undefined])
   assert.deepEqual(
-    callers.map((caller) => isAtHome(caller, image)),
+    callers.map((caller) => isOwnerOrMember(caller, image)),
     [true, true, false, true],
   )
 })

@@ -23,14 +23,14 @@ interface OwnedImage {
 }
 
 /** The owner of an image or ISO, members of the namespace in which it was made, and administrators. */
-export const isAtHome = (caller: Caller, { owner, sourceNamespace }: Omit<OwnedImage, 'isProtected'>): boolean =>
+export const isOwnerOrMember = (caller: Caller, { owner, sourceNamespace }: Omit<OwnedImage, 'isProtected'>): boolean =>
   caller.name === owner || maySee(caller, sourceNamespace)
 
 /** The rule for every change of an existing image or ISO, its deletion included. Others change a copy. */
 export function reasonAgainstChangingImage(caller: Caller, image: OwnedImage): 'protected' | 'foreign' | undefined {
   if (caller.roleIn(undefined) === 'admin') return undefined
   if (image.isProtected) return 'protected'
-  return isAtHome(caller, image) ? undefined : 'foreign'
+  return isOwnerOrMember(caller, image) ? undefined : 'foreign'
 }
 
 /** Replaces the names of VMs that the caller may not see. */

@@ -2,7 +2,7 @@
 // which VMs of the namespace it was made from or is used by, who made it, and what clients keep with it.
 import type { Image } from '../../api/images/images.ts'
 import { defined } from '../../platform/defined.ts'
-import { type Caller, isAtHome, maySee, vmsElsewhere } from '../../rules/ownership.ts'
+import { type Caller, isOwnerOrMember, maySee, vmsElsewhere } from '../../rules/ownership.ts'
 import { diskSize, roughSize } from '../../rules/sizes.ts'
 import { type ImageRecord, isProtected } from '../../store/records/fleet-records.ts'
 import { descriptionWithout, namespaceOf, versionsOf, vmName } from '../../store/records/image-versions.ts'
@@ -55,7 +55,7 @@ export function imageView({ value, rev }: Entry<ImageRecord>, { noun, vms, calle
     state: value.state ?? 'Ready',
     ...progressOf(value, caller),
     ...defined({ warning: value.warning, checksum: value.content }),
-    owner: isKnown(value, caller) ? value.owner : '',
+    owner: isOwnerVisible(value, caller) ? value.owner : '',
     source: isInOwnNamespace || sourceType !== 'vm' ? source : '',
     sourceType,
     ...(isInOwnNamespace && sourceNamespace !== undefined && { sourceNamespace }),
@@ -68,13 +68,15 @@ export function imageView({ value, rev }: Entry<ImageRecord>, { noun, vms, calle
 }
 
 /** Built-in images have no owner to hide. */
-const isKnown = (image: ImageRecord, caller: Caller): boolean =>
-  isAtHome(caller, image) || (image.source ?? image.sourceNamespace) === undefined
+const isOwnerVisible = (image: ImageRecord, caller: Caller): boolean =>
+  isOwnerOrMember(caller, image) || (image.source ?? image.sourceNamespace) === undefined
 
 /** Labels, annotations, finalizers, owners and managers of fields are hidden where the owner is. */
 export function visibleMeta(image: ImageRecord, caller: Caller): RecordMeta | undefined {
   const { meta } = image
-  return meta && !isKnown(image, caller) ? defined({ generation: meta.generation, deletion: meta.deletion }) : meta
+  return meta && !isOwnerVisible(image, caller)
+    ? defined({ generation: meta.generation, deletion: meta.deletion })
+    : meta
 }
 
 function lineageOf(record: ImageRecord, caller: Caller): Pick<Image, 'version' | 'versions' | 'parent' | 'capture'> {
