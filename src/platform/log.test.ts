@@ -69,6 +69,18 @@ describe('log', () => {
     )
   })
 
+  it('the log has a limit for kinds of lines, so that a flood of very many kinds is few lines', () => {
+    const from = lines.length
+    const at = (nowMs: number, route: number): void =>
+      logSparingly(log, 'warn', 'request', { route: `/flood/${route}`, status: 401 }, undefined, nowMs)
+    for (let round = 0; round < 3; round++) for (let route = 0; route < 2_000; route++) at(50_000 + round, route)
+    assert.ok(lines.length - from < 600, `${lines.length - from} lines`)
+    at(70_000, 5_000)
+    assert.match(lines.at(-1) ?? '', /flood\/5000/, 'later kinds have lines again')
+    logSparingly(log, 'error', 'request', { route: '/flood/0', status: 500 }, undefined, 50_003)
+    assert.match(lines.at(-1) ?? '', /"status":500/, 'errors are not hidden by warnings')
+  })
+
   it('the log on a terminal has a request, a warning and an error as short lines, without control characters', () => {
     const readable = (): string => readableLine(lines.at(-1) ?? '')
     const request = { requestId: 'r', actor: 'admin', method: 'POST', status: 201, durationMs: 81.2, remote: '::1' }

@@ -64,12 +64,13 @@ export function createLog(level: Level, write: (line: string) => void = toStanda
 /** Lines that callers can cause are of one kind if they agree in these fields, none of which has a caller's own text. */
 const kindFields = ['actor', 'method', 'route', 'status', 'reason', 'code'] as const
 const quietMs = 10_000
-/** With more kinds at once, the oldest is forgotten. */
-const maxKinds = 1_000
+/** Within ten seconds, further kinds of a level count as one. */
+const maxKinds = 500
 interface Kind {
   readonly untilMs: number
   omitted: number
 }
+/** The kinds of each log, in the order of their times. */
 const kindsOf = new WeakMap<Log, Map<string, Kind>>()
 
 /**
@@ -87,19 +88,19 @@ export function logSparingly(
   const kinds = kindsOf.get(log) ?? new Map<string, Kind>()
   kindsOf.set(log, kinds)
   const place = error instanceof Error ? error.stack?.split('\n').find((line) => line.startsWith('    at ')) : ''
-  const key = [
-    message,
-    error instanceof Error ? error.name : '',
-    place,
-    ...kindFields.map((name) => fields[name]),
-  ].join('\0')
+  const errorName = error instanceof Error ? error.name : ''
+  const kind = [message, errorName, place, ...kindFields.map((name) => fields[name])].join('\0')
+  for (const [oldest, { untilMs }] of kinds) {
+    if (kinds.size < maxKinds || nowMs < untilMs) break
+    kinds.delete(oldest)
+  }
+  const key = kinds.has(kind) || kinds.size < maxKinds ? kind : level
   const last = kinds.get(key)
   if (last && nowMs < last.untilMs) {
     last.omitted += 1
     return
   }
   kinds.delete(key)
-  if (kinds.size >= maxKinds) kinds.delete(kinds.keys().next().value as string)
   kinds.set(key, { untilMs: nowMs + quietMs, omitted: 0 })
   log[level](message, last?.omitted ? { ...fields, omitted: last.omitted } : fields, error)
 }

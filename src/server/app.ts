@@ -51,9 +51,10 @@ export function createApp(services: AppServices, operations = createOperations(s
     },
   })
   spellAnswers(app, services)
-  app.setNotFoundHandler((request, reply) => {
-    const rateLimited = services.limits.charge(request, undefined)
-    return refuse(rateLimited ?? unknownPath(request, reply), request, reply)
+  // Before the body is read.
+  app.addHook('onRequest', (request, reply, done) => {
+    if (!request.is404) return done()
+    done(services.limits.charge(request, undefined) ?? unknownPath(request, reply))
   })
 
   const routeServices = { ...services, operations, idempotency: new Idempotency(services) }

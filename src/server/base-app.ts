@@ -19,6 +19,7 @@ import { parseBodies } from './http/parse-body.ts'
 import { plainUrl } from './http/plain-url.ts'
 import { logFailure, refusalOf } from './http/refusals.ts'
 import { countTraffic } from './http/traffic.ts'
+import { limitBodiesInProgress } from './transfer/bodies-in-progress.ts'
 import { limitBodies } from './transfer/request-timeout.ts'
 
 declare module 'fastify' {
@@ -66,6 +67,8 @@ export function createBaseApp(services: BaseAppServices, options: BaseAppOptions
       headersTimeout: limits.headersSeconds * 1_000,
       connectionsCheckingInterval: Math.min(2_000, limits.headersSeconds * 200),
       maxHeaderSize: 16_384,
+      // See refuseWrongHost. Node would refuse such requests itself, without a charge.
+      requireHostHeader: false,
       // Detects vanished clients, so that their watches end.
       keepAlive: true,
       keepAliveInitialDelay: 30_000,
@@ -78,7 +81,11 @@ export function createBaseApp(services: BaseAppServices, options: BaseAppOptions
     serverFactory: listenerFactory({ ...services, ...options }),
     rewriteUrl: ({ url = '' }) => plainUrl(withoutPrefix(url, pathPrefix)),
     frameworkErrors: (error, request, reply) =>
-      sendRefusal(refusalOf(error), request as FastifyRequest, reply as unknown as FastifyReply),
+      sendRefusal(
+        services.limits.charge(request, undefined) ?? refusalOf(error),
+        request as FastifyRequest,
+        reply as unknown as FastifyReply,
+      ),
   })
   app.server.maxConnections = maxConnections
   const stopCounting = countTraffic(app.server, (bytes) => services.history.moved(bytes))
@@ -86,11 +93,12 @@ export function createBaseApp(services: BaseAppServices, options: BaseAppOptions
   app.decorateRequest('principal', undefined)
   app.decorateRequest('namespace', '')
   parseBodies(app, inspectBody)
+  limitBodiesInProgress(app)
   limitBodies(app, { requestSeconds: limits.requestSeconds, silenceSeconds: limits.uploadSilenceSeconds })
   observeRequests(app, services)
   closeConnections(app, services.stopping)
   chargeRoutes(app, services.limits)
-  refuseTwoHosts(app)
+  refuseWrongHost(app)
   app.setErrorHandler((error, request, reply) => {
     const refusal = options.toRefusal?.(error, request) ?? refusalOf(error)
     logFailure(services.log, refusal, { requestId: request.id, route: request.routeOptions.url ?? '' })
@@ -101,13 +109,16 @@ export function createBaseApp(services: BaseAppServices, options: BaseAppOptions
   return app as unknown as App
 }
 
-/** A proxy may have decided by the other Host than we do (RFC 9112, section 3.2). */
-function refuseTwoHosts(app: FastifyInstance): void {
-  app.addHook('onRequest', ({ raw: { rawHeaders } }, _reply, done) => {
+/** RFC 9112, section 3.2. A proxy may have decided by another Host than the one that is used here. */
+function refuseWrongHost(app: FastifyInstance): void {
+  // After the hooks that charge the request.
+  app.addHook('preParsing', ({ raw: { httpVersion, rawHeaders } }, _reply, payload, done) => {
     let hosts = 0
     for (let at = 0; at < rawHeaders.length; at += 2)
       if (rawHeaders[at]?.length === 4 && rawHeaders[at]?.toLowerCase() === 'host') hosts += 1
-    done(hosts > 1 ? new ApiError('BadRequest', 'The request has more than one Host', { hint: 'Send one' }) : undefined)
+    if (hosts === 1 || (hosts === 0 && httpVersion === '1.0')) return done(null, payload)
+    const message = hosts === 0 ? 'The request has no Host' : 'The request has more than one Host'
+    done(new ApiError('BadRequest', message, { hint: 'Send one' }))
   })
 }
 

@@ -81,7 +81,7 @@ function answerOf(operation: Operation, services: RouteServices): Respond {
 
 function plainAnswer(operation: Operation, services: RouteServices): Respond {
   const { operations, idempotency } = services
-  const render = operation.produces ? String : renderer(operation.response)
+  const render = renderedOnce(operation.produces ? String : renderer(operation.response))
   const type = operation.produces ?? json
   const isTagged = operation.method === 'GET' && !operation.produces && !operation.isUnpublished
 
@@ -110,6 +110,19 @@ function plainAnswer(operation: Operation, services: RouteServices): Respond {
     if (isTagged && status === 200 && matchesTag(request, reply, (!operation.isDerived && version) || hashOf(body)))
       return reply.code(304).send()
     return reply.code(status).type(type).send(body)
+  }
+}
+
+const longChars = 65_536
+
+/** Keeps the latest long text, so that slow readers of a value that is always the same, such as the API document, share it. */
+function renderedOnce(render: (value: unknown) => string): (value: unknown) => string {
+  let latest: { readonly value: unknown; readonly text: string } | undefined
+  return (value) => {
+    if (latest !== undefined && latest.value === value) return latest.text
+    const text = render(value)
+    if (text.length > longChars) latest = { value, text }
+    return text
   }
 }
 

@@ -6,7 +6,7 @@ import { ApiError } from '../../api/errors.ts'
 import type { App } from '../gate/charges.ts'
 import { serveConsoleLogin } from './console-login.ts'
 import { type SessionServices, serveConsoleSession } from './console-session.ts'
-import { heldFiles, sendFile } from './static-files.ts'
+import { type Files, filesIn } from './static-files.ts'
 
 export interface ConsoleServices extends SessionServices {
   /** The built console, which may be missing. */
@@ -59,7 +59,7 @@ export function serveConsole(app: App, services: ConsoleServices): void {
   const login = serveConsoleLogin(app, services)
   serveConsoleSession(app, services, login)
 
-  const files = heldFiles(services.consoleFolder)
+  const filesNow = filesIn(services.consoleFolder)
   const serve = (url: string, handler: RouteOptions['handler']): unknown =>
     app.route({ method: 'GET', url, config: { charge: 'file' }, handler })
 
@@ -67,12 +67,12 @@ export function serveConsole(app: App, services: ConsoleServices): void {
   serve('/console/*', async (request, reply) => {
     const name = (request.params as { '*': string })['*']
     reply.headers(consoleHeaders)
-    const held = await files()
-    const sent = fileForm.test(name) && sendNamed(held, name, request, reply)
+    const files = await filesNow()
+    const sent = fileForm.test(name) && sendFile(files, name, request, reply)
     if (sent) return sent
     // Names of records may contain dots too, so only requests for HTML get the page.
     const isPage = !name.startsWith('assets/') && (path.extname(name) === '' || wantsPage(request))
-    return isPage ? sendPage(held, reply) : sendMissing(name, reply)
+    return isPage ? sendPage(files, reply) : sendMissing(name, reply)
   })
   // Browsers at the service's root get the console.
   serve('/', (request, reply) => {
@@ -80,28 +80,26 @@ export function serveConsole(app: App, services: ConsoleServices): void {
     throw new ApiError('NotFound', 'Path not found', { hint: 'See /api/v1/swagger' })
   })
 
-  function sendPage(held: Held, reply: FastifyReply): FastifyReply {
+  function sendPage(files: Files, reply: FastifyReply): FastifyReply {
     reply.header('cache-control', 'no-store').type(types['.html'] as string)
-    const page = held.get('index.html')?.toString()
+    const page = files.get('index.html')?.toString()
     if (page === undefined) return reply.code(503).send(notBuilt)
     return reply.send(page.replace(relativeBase, `<base href="${root}">`))
   }
 }
 
-type Held = ReadonlyMap<string, Buffer>
-
-function sendNamed(held: Held, name: string, request: FastifyRequest, reply: FastifyReply): FastifyReply | false {
+function sendFile(files: Files, name: string, request: FastifyRequest, reply: FastifyReply): FastifyReply | false {
   const type = types[path.extname(name)]
   if (type === undefined || name === 'index.html') return false
-  const packed = acceptsBrotli(request) ? held.get(`${name}.br`) : undefined
-  const bytes = packed ?? held.get(name)
+  const packed = acceptsBrotli(request) ? files.get(`${name}.br`) : undefined
+  const bytes = packed ?? files.get(name)
   if (!bytes) return false
   const isHashed = name.startsWith('assets/')
   reply
     .header('cache-control', isHashed ? 'public, max-age=31536000, immutable' : 'no-cache')
     .header('vary', 'accept-encoding')
   if (packed) reply.header('content-encoding', 'br')
-  return sendFile(reply.type(type), bytes)
+  return reply.type(type).send(bytes)
 }
 
 const wantsPage = ({ headers }: FastifyRequest): boolean => /\btext\/html\b/.test(headers.accept ?? '')

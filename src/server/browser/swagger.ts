@@ -5,7 +5,7 @@ import path from 'node:path'
 import type { FastifyReply } from 'fastify'
 import { base } from '../../api/operation.ts'
 import type { App } from '../gate/charges.ts'
-import { heldFiles, sendFile } from './static-files.ts'
+import { filesIn } from './static-files.ts'
 
 const page = `<!doctype html>
 <html lang="en">
@@ -49,7 +49,7 @@ function filesFolder(): string {
 }
 
 export function serveSwagger(app: App): void {
-  const files = heldFiles(filesFolder(), Object.keys(swaggerFiles))
+  const files = filesIn(filesFolder(), Object.keys(swaggerFiles))
   const serve = (name: string, handler: (reply: FastifyReply) => unknown): unknown =>
     app.route({
       method: 'GET',
@@ -61,7 +61,7 @@ export function serveSwagger(app: App): void {
     serve(name, (reply) => reply.type(`${type}; charset=utf-8`).send(text))
   for (const [name, type] of Object.entries(swaggerFiles))
     serve(`/files/${name}`, async (reply) => {
-      const bytes = (await files()).get(name) as Buffer
-      return sendFile(reply.header('cache-control', 'max-age=3600').type(type), bytes)
+      const bytes = (await files()).get(name)
+      return reply.header('cache-control', 'max-age=3600').type(type).send(bytes)
     })
 }

@@ -117,9 +117,8 @@ export async function lostBy(
   return denied(operation, principal, request.namespace, services) && 'role'
 }
 
-/** Probes are never limited: an orchestrator would take the service for dead. */
-const unlimited = new Set(['getHealth', 'getReadiness'])
-export const chargeOf = ({ id }: Operation): Charge => (unlimited.has(id) ? 'probe' : 'caller')
+const probes = new Set(['getHealth', 'getReadiness'])
+export const chargeOf = ({ id }: Operation): Charge => (probes.has(id) ? 'probe' : 'caller')
 
 export function guard(operation: Operation, services: GateServices): onRequestHookHandler {
   const { tokens, settings, limits, horizon } = services

@@ -1,6 +1,8 @@
 // Every route of both ports makes a charge before it does anything, except probes.
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import net from 'node:net'
+import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
 import fastify, { type FastifyInstance, type RouteOptions } from 'fastify'
 import { startKubernetes } from '../../../test/support/rigs/kubernetes.ts'
@@ -56,6 +58,9 @@ describe('charges', () => {
           }
         }
       assert.equal(await ask('GET', '/nowhere'), 429)
+      assert.equal(await ask('GET', '/%zz'), 429, 'a path that is no URL')
+      const body = { method: 'POST', url: '/nowhere', headers: { 'content-type': 'application/json' } } as const
+      assert.equal((await app.inject({ ...body, payload: '{' })).statusCode, 429, 'the body is not read')
     }
     const paths = ['/healthz', '/readyz', '/healthz', '/livez', '/readyz']
     assert.deepEqual(probes.toSorted(), paths.flatMap((path) => [`GET ${path}`, `HEAD ${path}`]).toSorted())
@@ -93,13 +98,31 @@ describe('the Host of a request', () => {
   it('a request with two is refused on both ports', async () => {
     await using service = await startService()
     await using kube = startKubernetes(service)
-    for (const app of [service.app, kube.app]) {
+    for (const [app, url] of [
+      [service.app, '/api/v1/namespaces'],
+      [kube.app, '/apis'],
+    ] as const) {
       const headers = { authorization: `Bearer ${service.adminToken}` }
       const twice = { ...headers, host: ['a.example', 'b.example'] as never }
-      const { statusCode, body } = await app.inject({ url: '/nowhere', headers: twice })
+      const { statusCode, body } = await app.inject({ url, headers: twice })
       assert.equal(statusCode, 400)
       assert.match(JSON.parse(body).message, /^The request has more than one Host/)
-      assert.equal((await app.inject({ url: '/nowhere', headers })).statusCode, 404)
+      assert.equal((await app.inject({ url, headers })).statusCode, 200)
     }
+  })
+
+  it('a request without one, or with an unknown expectation, is charged like others', async () => {
+    await using service = await startService({ settings: { limits: { anonymousPerMinute: 12 } } })
+    const port = Number(new URL(await service.listen()).port)
+    const ask = async (lines: readonly string[]): Promise<string> => {
+      const socket = net.connect(port, '127.0.0.1')
+      socket.write([...lines, 'Connection: close', '', ''].join('\r\n'))
+      return text(socket)
+    }
+    const noHost = ['GET /api/v1/cluster-info HTTP/1.1']
+    assert.match(await ask(noHost), /^HTTP\/1\.1 400 [\s\S]*The request has no Host/)
+    assert.match(await ask(['GET /api/v1/cluster-info HTTP/1.0']), /^HTTP\/1\.1 200 /)
+    assert.match(await ask(noHost), /^HTTP\/1\.1 429 /)
+    assert.match(await ask(['GET /api/v1/cluster-info HTTP/1.1', 'Host: x', 'Expect: x']), /^HTTP\/1\.1 429 /)
   })
 })

@@ -1,7 +1,7 @@
 // Who pays for a request. Every route names its charge: one without does not compile, and the service does not start
 // with one that a plugin adds.
-import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
-import type { ApiError } from '../../api/errors.ts'
+import type { FastifyInstance, RouteOptions } from 'fastify'
+import type { RateLimits } from './limits.ts'
 
 /**
  * - `caller`: the authenticated caller, or the address of a request without one. The route's own guard charges it.
@@ -30,17 +30,13 @@ export interface App extends Omit<FastifyInstance, Routing> {
   register(scope: (scope: App) => Promise<void>): unknown
 }
 
-interface Budgets {
-  charge(request: FastifyRequest, principal: undefined, kind: string): ApiError | undefined
-}
-
-/** Charges the routes that charge an address. */
-export function chargeRoutes(app: FastifyInstance, budgets: Budgets): void {
+/** Charges the requests whose route charges their address. */
+export function chargeRoutes(app: FastifyInstance, limits: Pick<RateLimits, 'charge'>): void {
   app.addHook('onRoute', ({ method, url, config }) => {
     if (!config?.charge) throw new Error(`The route ${method} ${url} has no charge`)
   })
   app.addHook('onRequest', (request, _reply, done) => {
     const { charge } = request.routeOptions.config
-    done(charge === 'address' || charge === 'file' ? budgets.charge(request, undefined, charge) : undefined)
+    done(charge === 'address' || charge === 'file' ? limits.charge(request, undefined, charge) : undefined)
   })
 }

@@ -8,15 +8,14 @@ import { isFault } from '../../store/store.ts'
 
 /** A healthy server is milliseconds behind. */
 const timeoutMs = 3_000
-/** Operations about this server rather than stored records. */
-const probes = new Set(['getHealth', 'getReadiness'])
 
 export function readOwnWrites(app: FastifyInstance, horizon: Horizon): void {
   // Before authentication, because the account itself may have been created a moment ago.
   app.addHook('onRequest', (request, _reply, done) => {
     const wanted = request.headers[revisionHeader]
     if (typeof wanted !== 'string' || !isRevision(wanted) || horizon.has(wanted)) return done()
-    if (probes.has(request.routeOptions.config?.operation ?? '')) return done()
+    // Probes are about this server rather than stored records.
+    if (request.routeOptions.config.charge === 'probe') return done()
     seenHere(horizon, wanted).then(() => done(), done)
   })
   app.addHook('onSend', (_request, reply, payload, done) => {

@@ -56,11 +56,8 @@ interface Kept {
   readonly ownerReferences?: readonly object[]
 }
 
-const maxLabels = 64
-const maxAnnotations = 1_000
+const maxEntries = { labels: 64, annotations: 1_000, finalizers: 32, ownerReferences: 32 } as const
 const maxAnnotationChars = 131_072
-const maxFinalizers = 32
-const maxOwners = 32
 
 const isName = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_./-]{0,316}$/.test(name)
 
@@ -72,14 +69,12 @@ export const ownLabelProblems = (labels: Texts, had: Texts = {}): Cause[] =>
       : [],
   )
 
-const mostOf = { labels: maxLabels, annotations: maxAnnotations, finalizers: maxFinalizers, ownerReferences: maxOwners }
-
-/** Names what has too many entries, before anything looks at these. `spare`: how many more may be there. */
+/** Returns a cause for each field with too many entries, without a look at the entries. `spare` are allowed besides. */
 export const countProblems = (metadata: Readonly<Partial<Record<keyof Kept, unknown>>>, spare = 0): Cause[] =>
-  (Object.keys(mostOf) as (keyof Kept)[]).flatMap((field) => {
+  (Object.keys(maxEntries) as (keyof Kept)[]).flatMap((field) => {
     const entries = metadata[field]
     const count = typeof entries === 'object' && entries !== null ? Object.keys(entries).length : 0
-    return invalidIf(count > mostOf[field] + spare, field, `${field}: at most ${mostOf[field]}`)
+    return invalidIf(count > maxEntries[field] + spare, field, `${field}: at most ${maxEntries[field]}`)
   })
 
 export function metadataProblems({ labels, annotations, finalizers = [], ownerReferences = [] }: Kept): Cause[] {

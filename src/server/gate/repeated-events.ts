@@ -1,8 +1,9 @@
-// Changes that a caller repeats on one record within a minute share an event, which counts them. Each server has its own.
+// Changes that a caller repeats on one record within a minute share an event, which counts them. Each server does so for the
+// changes that it makes.
 import type { Collection } from '../../store/collection.ts'
 import type { EventRecord } from '../../store/records/events.ts'
 
-interface Shared {
+interface RecentEvent {
   readonly key: string
   readonly untilMs: number
   /** Settles when the latest change is in the event. */
@@ -10,9 +11,10 @@ interface Shared {
 }
 
 const sharedMs = 60_000
-/** With more at once, the oldest gets no more changes. */
-const maxShared = 10_000
-const sharedIn = new WeakMap<Collection<EventRecord>, Map<string, Shared>>()
+/** With more events in a minute, the oldest is not shared any longer. */
+const maxRecent = 10_000
+/** The events of each collection that further changes may share, in the order of their times. */
+const recentIn = new WeakMap<Collection<EventRecord>, Map<string, RecentEvent>>()
 
 export async function recordRepeatable(
   events: Collection<EventRecord>,
@@ -20,25 +22,27 @@ export async function recordRepeatable(
   event: EventRecord,
   nowMs: number,
 ): Promise<void> {
-  const shared = sharedIn.get(events) ?? new Map<string, Shared>()
-  sharedIn.set(events, shared)
-  for (const [id, { untilMs }] of shared) {
-    if (untilMs > nowMs && shared.size < maxShared) break
-    shared.delete(id)
+  const recent = recentIn.get(events) ?? new Map<string, RecentEvent>()
+  recentIn.set(events, recent)
+  for (const [id, { untilMs }] of recent) {
+    if (untilMs > nowMs && recent.size < maxRecent) break
+    recent.delete(id)
   }
   const id = JSON.stringify([namespace, event.actor, event.reason, event.involved])
-  const known = shared.get(id)
+  const known = recent.get(id)
   // One after another, so that parallel changes do not lose races.
   const added = known?.written.then(() => events.change(known.key, (before) => before && withRepetition(before, event)))
   if (known && added) known.written = added.catch(() => undefined)
   // The first event may have been deleted, or may not have been written.
   if (await added) return
-  if (shared.get(id) !== known) return recordRepeatable(events, namespace, event, nowMs)
+  if (recent.get(id) !== known) return recordRepeatable(events, namespace, event, nowMs)
   const written = events.create(namespace, event.name, event)
-  const key = events.key(namespace, event.name)
-  // Entries are in order of time.
-  shared.delete(id)
-  shared.set(id, { key, untilMs: nowMs + sharedMs, written: written.catch(() => undefined) })
+  recent.delete(id)
+  recent.set(id, {
+    key: events.key(namespace, event.name),
+    untilMs: nowMs + sharedMs,
+    written: written.catch(() => undefined),
+  })
   await written
 }
 

@@ -8,7 +8,8 @@ import type { FastifyServerFactory } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { type Log, logSparingly } from '../../platform/log.ts'
 import type { Certificates, Served } from '../tls/certificates.ts'
-import { inTurn, isBusy } from './pipelining.ts'
+import { PacedResponse } from './paced-response.ts'
+import { isBusy, limitPipelining } from './pipelining.ts'
 
 export interface ListenerOptions {
   /** Without it, plain HTTP is answered only with the advice to use https://. */
@@ -31,15 +32,15 @@ interface Limits {
 }
 
 export function listenerFactory(options: ListenerOptions): FastifyServerFactory {
-  return (handler, limits) => createListener(inTurn(handler as http.RequestListener), limits as Limits, options)
+  return (handler, limits) =>
+    createListener(limitPipelining(handler as http.RequestListener), limits as Limits, options)
 }
 
 function createListener(handler: http.RequestListener, limits: Limits, options: ListenerOptions): http.Server {
-  const plain = limited(
-    http.createServer({ ...limits.http, shouldUpgradeCallback }, options.plainHttp ? handler : refusePlain),
-    limits,
-  )
-  answerContinue(plain)
+  const plainOptions = { ...limits.http, shouldUpgradeCallback, ServerResponse: PacedResponse }
+  const plainHandler = options.plainHttp ? handler : limitPipelining(refusePlain)
+  const plain = limited(http.createServer(plainOptions, plainHandler), limits)
+  handleExpectations(plain)
   const secure = new SecureSide(plain, handler, limits, options)
   /** Connections that have not sent a byte yet. */
   const undecided = new Set<net.Socket>()
@@ -106,9 +107,13 @@ function limited<S extends http.Server | https.Server>(server: S, { keepAliveTim
   return server
 }
 
-/** Leaves the answer to `Expect: 100-continue` to request-timeout.ts or the upload. Node would accept every body. */
-function answerContinue(server: http.Server | https.Server): void {
-  server.on('checkContinue', (request, response) => server.emit('request', request, response))
+/**
+ * Leaves the answer to `Expect: 100-continue` to request-timeout.ts or the upload. Node would accept every body, and refuse
+ * other expectations itself, without a charge.
+ */
+function handleExpectations(server: http.Server | https.Server): void {
+  for (const event of ['checkContinue', 'checkExpectation'])
+    server.on(event, (request, response) => server.emit('request', request, response))
 }
 
 /** Peeks at the first byte. A connection that sends nothing for `openingMs` is closed. */
@@ -214,9 +219,10 @@ class SecureSide {
       ...this.#versions,
       handshakeTimeout,
       shouldUpgradeCallback,
+      ServerResponse: PacedResponse,
     }
     const server = limited(https.createServer(options, this.#handler), this.#limits)
-    answerContinue(server)
+    handleExpectations(server)
     server.on('secureConnection', (socket) => this.#handshakes.delete(nameOf(socket)))
     // A peer that failed the handshake cannot read an answer either.
     server.removeAllListeners('tlsClientError').on('tlsClientError', (_error, socket) => socket.destroy())

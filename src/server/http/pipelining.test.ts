@@ -8,9 +8,11 @@ import net, { type AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import tls from 'node:tls'
+import { promisify } from 'node:util'
 import { startService, type TestService } from '../../../test/support/rigs/service.ts'
 import { eventually as retry } from '../../../test/support/tools/eventually.ts'
-import { inTurn } from './pipelining.ts'
+import { PacedResponse } from './paced-response.ts'
+import { limitPipelining } from './pipelining.ts'
 
 const eventually = (check: () => void): Promise<void> => retry(check, 10_000)
 const bundle = '/api/v1/swagger/files/swagger-ui-bundle.js'
@@ -124,7 +126,7 @@ describe('requests of one connection', () => {
   let told: () => string
   beforeEach(async () => {
     const handler: RequestListener = (_request, response) => void running.push(response)
-    server = http.createServer(inTurn(handler, 300)).listen(0, '127.0.0.1')
+    server = http.createServer({ ServerResponse: PacedResponse }, limitPipelining(handler, 300)).listen(0, '127.0.0.1')
     await once(server, 'listening')
     socket = await connect((server.address() as AddressInfo).port, 'http')
     told = reading(socket)
@@ -159,5 +161,24 @@ describe('requests of one connection', () => {
     assert.ok(!socket.closed, 'none waits')
     socket.write(request('/'))
     await eventually(() => assert.ok(socket.closed))
+    assert.equal(running.length, 4, 'the waiting request does not run when its client is gone')
+  })
+
+  it('end if their client reads nothing, and not if it reads slowly', async () => {
+    const connections = (): Promise<number> => promisify(server.getConnections.bind(server))()
+    socket.write(request('/'))
+    await eventually(() => assert.ok(running[0]))
+    running[0]?.end(Buffer.alloc(128 * 2 ** 20))
+    // The kernel tells the server only of larger steps.
+    for (let read = 4 * 2 ** 20; read <= 64 * 2 ** 20; read += 4 * 2 ** 20) {
+      while (socket.bytesRead < read) {
+        socket.resume()
+        await once(socket, 'data')
+      }
+      socket.pause()
+      await sleep(50)
+    }
+    assert.equal(await connections(), 1)
+    await retry(async () => assert.equal(await connections(), 0), 10_000)
   })
 })

@@ -1,71 +1,79 @@
-// Node parses all requests that one read of a connection brings, and runs them at once. Here a few run; the others wait
-// in order, and the connection is not read while any waits.
+// Node parses all requests that one read of a connection brings, and runs them at once. Here at most a few run; the others
+// wait in order, and the connection is not read while any of them waits. A connection whose client reads nothing is ended.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Requests of one connection in progress. One ends when its answer has been sent to a client that reads. */
-const mostRunning = 4
-/** No client sends so many without reading an answer. */
-const mostWaiting = 28
-/** How long a connection with waiting requests may go without completing an answer. */
-const defaultPatienceMs = 60_000
+/** A request runs until its response has been sent to a client that reads it. */
+const maxRunning = 4
+/** No client sends as many without reading a response. */
+const maxWaiting = 28
+/** A connection with unread bytes or waiting requests ends if nothing moves from one of these periods to the next. */
+const defaultStalledMs = 60_000
 
-interface Line {
+interface Connection {
   running: number
   readonly waiting: [IncomingMessage, ServerResponse][]
-  readonly patience: NodeJS.Timeout
 }
 
-const lines = new WeakMap<Socket, Line>()
+const connections = new WeakMap<Socket, Connection>()
 
-/** Whether requests of the connection are in progress. */
-export const isBusy = (socket: Socket): boolean => (lines.get(socket)?.running ?? 0) > 0
+/** Whether requests of the connection are running. */
+export const isBusy = (socket: Socket): boolean => (connections.get(socket)?.running ?? 0) > 0
 
-/** Runs at most a few requests of each connection at once. */
-export function inTurn(handler: RequestListener, patienceMs = defaultPatienceMs): RequestListener {
-  const run = (line: Line, request: IncomingMessage, response: ServerResponse): void => {
-    line.running += 1
+/** Runs a few requests of each connection at once. */
+export function limitPipelining(handler: RequestListener, stalledMs = defaultStalledMs): RequestListener {
+  const run = (connection: Connection, request: IncomingMessage, response: ServerResponse): void => {
+    const { waiting } = connection
     const { socket } = request
+    connection.running += 1
     response.once('close', () => {
-      line.running -= 1
-      line.patience.refresh()
-      const next = line.waiting.shift()
+      connection.running -= 1
+      const next = waiting.shift()
       if (!next) return
-      if (line.waiting.length === 0) socket.resume()
-      run(line, ...next)
+      if (waiting.length === 0) socket.resume()
+      run(connection, ...next)
     })
     handler(request, response)
   }
   return (request, response) => {
     const { socket } = request
-    const line = lines.get(socket) ?? open(socket, patienceMs)
-    if (line.running < mostRunning) return run(line, request, response)
-    if (line.waiting.length >= mostWaiting) return drop(socket)
-    line.waiting.push([request, response])
-    line.patience.refresh()
+    const connection = connections.get(socket) ?? track(socket, stalledMs)
+    if (connection.running < maxRunning) return run(connection, request, response)
+    if (connection.waiting.length >= maxWaiting) return drop(socket)
+    connection.waiting.push([request, response])
     socket.pause()
   }
 }
 
-/** Ends the connection. Without the answer "upgraded" (2), Node's parser would make objects of all requests of the read. */
+/**
+ * Ends the connection. Without the return value "upgraded" (2), Node's parser would create objects for all requests of the
+ * read.
+ */
 function drop(socket: Socket & { parser?: { onIncoming: () => number } }): void {
   if (socket.parser) socket.parser.onIncoming = () => 2
   socket.destroy()
 }
 
-function open(socket: Socket, patienceMs: number): Line {
-  const giveUp = (): void => {
-    if (line.waiting.length > 0) socket.destroy()
+function track(socket: Socket, stalledMs: number): Connection {
+  const connection: Connection = { running: 0, waiting: [] }
+  const { waiting } = connection
+  connections.set(socket, connection)
+  let before: string | undefined
+  const endIfStalled = (): void => {
+    const { bytesWritten, writableLength } = socket
+    const now = writableLength > 0 || waiting.length > 0 ? `${bytesWritten} ${writableLength}` : undefined
+    if (now !== undefined && now === before) socket.destroy()
+    before = now
   }
-  const line: Line = { running: 0, waiting: [], patience: setTimeout(giveUp, patienceMs).unref() }
-  lines.set(socket, line)
-  // Node resumes a connection whose answers have been read.
+  const timer = setInterval(endIfStalled, stalledMs).unref()
+  // Node resumes a connection whose responses have been read.
   socket.on('resume', () => {
-    if (line.waiting.length > 0) socket.pause()
+    if (waiting.length > 0) socket.pause()
   })
-  socket.once('close', () => {
-    clearTimeout(line.patience)
-    line.waiting.length = 0
+  // Before Node closes the running responses, which would run the waiting requests.
+  socket.prependOnceListener('close', () => {
+    clearInterval(timer)
+    waiting.length = 0
   })
-  return line
+  return connection
 }

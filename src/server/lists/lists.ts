@@ -1,6 +1,5 @@
 // Filters and pages of all lists, served from memory. The last rendered items and pages are kept (rendered-texts.ts).
 import type { Readable } from 'node:stream'
-import { isDeepStrictEqual } from 'node:util'
 import { badRequest, invalidField } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
 import {
@@ -24,7 +23,7 @@ export class ListRenderer {
   readonly #fields: SelectableFields
   readonly #real: (selector: string) => string
   /** The last first page without filters, because scripts and dashboards poll the same list. */
-  #polled: { readonly key: string; readonly rev: Rev } | undefined
+  #polled: { readonly key: string } | undefined
 
   /** `real` replaces spellings of namespaces in a field selector by their names. */
   constructor(
@@ -47,10 +46,9 @@ export class ListRenderer {
     query: ListQuery,
     spell: Spell | undefined,
   ): (reader: Reader) => Promise<Buffer | Readable> {
-    const page = { key: `${query.limit} ${listing.scope}`, rev: this.rev(listing) }
+    const page = { key: `${this.rev(listing)} ${query.limit} ${listing.scope}` }
     const isKept = !spell && isPlain(listing, query)
-    const polled = isKept && isDeepStrictEqual(this.#polled, page) ? this.#polled : undefined
-    const known = polled && keptText<Buffer>(this, polled)
+    const known = isKept && this.#polled?.key === page.key ? keptText<Buffer>(this, this.#polled) : undefined
     if (known) return async () => known
     const parts = this.#page(listing, query, spell)
     return async (reader) => {

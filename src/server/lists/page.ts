@@ -1,5 +1,5 @@
-// A list or one of its pages as parts of a JSON text, for both APIs. Records are rendered while the answer is sent, and what
-// they had at its beginning is what it shows.
+// A list or one of its pages as parts of a JSON text, for both APIs. Records are rendered while the answer is sent, as they
+// were when it began.
 import type { Entry } from '../../store/store.ts'
 
 /** A page with a limit ends before the item that would make it longer. It has at least one item. */
@@ -24,13 +24,17 @@ export function* pageParts({ entries, limit, start, shows, item, end }: Page): G
   let lastKey = ''
   yield start
   for (const [index, entry] of entries.entries()) {
-    const isShown = shows(entry)
-    const text = isShown && count !== limit ? item(entry) : ''
+    if (!shows(entry)) {
+      // Other work may run in between.
+      yield ''
+      continue
+    }
+    const text = count === limit ? '' : item(entry)
     chars += text.length
-    if (isShown && (count === limit || (limit !== undefined && count > 0 && chars > maxPageChars)))
+    if (count === limit || (limit !== undefined && count > 0 && chars > maxPageChars))
       return yield end({ lastKey, remaining: entries.length - index })
-    if (isShown) lastKey = entry.key
-    yield isShown && count++ > 0 ? `,${text}` : text
+    lastKey = entry.key
+    yield count++ > 0 ? `,${text}` : text
   }
   yield end()
 }

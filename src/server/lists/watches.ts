@@ -81,16 +81,16 @@ async function* lines(
   rest: AsyncIterator<unknown>,
 ): AsyncGenerator<string> {
   const { lists, listing, test, signal } = request
-  const isGone = (): boolean => signal.aborted
+  const hasLeft = (): boolean => signal.aborted
   let rev: Rev | undefined
   try {
     const shown = (entry: Entry<never>): string =>
       lists.shows(listing, test, entry) ? line('ADDED', lists.item(listing, entry)) : ''
-    yield* piecesOf(present, shown, isGone)
+    yield* piecesOf(present, shown, hasLeft)
     for await (const each of steps) {
       if ('touched' in each) {
         let isSent = false
-        for await (const text of piecesOf(each.touched, (key) => touchedLine(request, key), isGone)) {
+        for await (const text of piecesOf(each.touched, (key) => touchedLine(request, key), hasLeft)) {
           isSent = true
           yield text
         }
@@ -102,7 +102,7 @@ async function* lines(
       } else {
         const last = each.batch.at(-1)
         if (last) rev = changeRev(last)
-        yield* piecesOf(each.batch, (change) => changeLine(request, change), isGone)
+        yield* piecesOf(each.batch, (change) => changeLine(request, change), hasLeft)
       }
     }
   } catch (error) {

@@ -11,7 +11,7 @@ import { failpoint } from '../../platform/failpoint.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { hasExpired } from '../../rules/retention.ts'
 import { sizeText } from '../../rules/sizes.ts'
-import { writePieces } from './write-pieces.ts'
+import { whileRoom, writePieces } from './write-pieces.ts'
 
 export interface PartialUpload extends UploadInput {
   readonly id: string
@@ -40,6 +40,7 @@ export class PartialUploads {
   readonly #folder: string
   readonly #clock: Clock
   readonly #writers = new Map<string, { cancel(): void; readonly done: Promise<unknown> }>()
+  #begun: Promise<unknown> = Promise.resolve()
 
   constructor(folder: string, clock: Clock) {
     this.#folder = folder
@@ -53,7 +54,14 @@ export class PartialUploads {
   }
 
   /** Returns the ids of uploads of the caller that it removed to make room. */
-  async begin(upload: Omit<PartialUpload, 'updatedAt'>): Promise<readonly string[]> {
+  begin(upload: Omit<PartialUpload, 'updatedAt'>): Promise<readonly string[]> {
+    // One at a time, because each counts what the others have begun.
+    const begun = this.#begun.then(() => this.#begin(upload))
+    this.#begun = begun.catch(() => undefined)
+    return begun
+  }
+
+  async #begin(upload: Omit<PartialUpload, 'updatedAt'>): Promise<readonly string[]> {
     const all = (await this.list()).filter(({ id }) => id !== upload.id)
     const surplus = all.filter(({ caller }) => caller === upload.caller).length - (maxPerCaller - 1)
     const idle = all.filter(({ caller, id }) => caller === upload.caller && !this.#writers.has(id))
@@ -101,7 +109,7 @@ export class PartialUploads {
   async #append({ id, size }: PartialUpload, offset: number, pieces: AsyncIterable<Buffer>): Promise<number> {
     await using handle = await fs.open(this.file(id), fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600)
     try {
-      return await writePieces(handle, pieces, offset, (end) => {
+      return await writePieces(handle, whileRoom(this.#folder, pieces), offset, (end) => {
         if (end > size) throw new RangeError('more bytes than announced')
         if (end > size / 2) failpoint('upload.half')
       })

@@ -6,28 +6,29 @@ import { ApiError } from '../../api/errors.ts'
 import { createSlices, runAlone } from '../../platform/event-loop.ts'
 
 const pieceChars = 65_536
-/** An answer up to this length is sent at once, with its length. */
-const wholeBytes = 2 ** 20
-/** A client that reads nothing for this long is disconnected, because the records that it has not read stay in memory. */
-const stalledMs = 60_000
+/** An answer up to this length is sent as a whole, with its length. */
+const maxWholeBytes = 2 ** 20
+/** Whole answers that slow readers have not read yet have at most this length together. More are sent in pieces. */
+const maxUnsentBytes = 32 * 2 ** 20
+let unsentBytes = 0
 
-/** A function to call between steps of a long answer, as those of `createSlices`. */
+/** As `createSlices`, for long answers: each turn of the event loop works on one of them. */
 export const answerSlices = (): ReturnType<typeof createSlices> => createSlices(undefined, runAlone)
 
 /**
- * Joins the texts of things to pieces, and lets other work run in between. A text may be empty, such as that of a record
- * which is not shown. Throws when `isGone` says that the reader has left.
+ * Joins the texts of items to pieces, and lets other work run in between. A text may be empty, such as that of a record which
+ * is not shown. Throws if the reader has left.
  */
 export async function* piecesOf<T>(
-  things: Iterable<T>,
-  textOf: (thing: T) => string,
-  isGone: () => boolean,
+  items: Iterable<T>,
+  textOf: (item: T) => string,
+  hasLeft: () => boolean,
 ): AsyncGenerator<string> {
   const others = answerSlices()
   let texts: string[] = []
   let chars = 0
-  for (const thing of things) {
-    const text = textOf(thing)
+  for (const item of items) {
+    const text = textOf(item)
     if (text !== '') {
       texts.push(text)
       chars += text.length
@@ -40,7 +41,7 @@ export async function* piecesOf<T>(
     const turn = others()
     if (!turn) continue
     await turn
-    if (isGone()) throw new ApiError('BadRequest', 'The client has left before it had the whole answer')
+    if (hasLeft()) throw readerLeft()
   }
   if (chars > 0) yield texts.join('')
 }
@@ -52,20 +53,28 @@ export async function bodyOf({ raw, request }: Reader, parts: Iterable<string>):
   const pieces = piecesOf(parts, String, () => raw.destroyed)
   const first: Buffer[] = []
   let bytes = 0
-  for (;;) {
+  const release = (): void => {
+    unsentBytes -= bytes
+    bytes = 0
+  }
+  raw.once('close', release)
+  while (bytes <= maxWholeBytes && unsentBytes <= maxUnsentBytes) {
     const { done, value = '' } = await pieces.next()
+    if (raw.destroyed) throw readerLeft()
     if (done) return Buffer.concat(first)
     const piece = Buffer.from(value)
     first.push(piece)
     bytes += piece.length
-    if (bytes > wholeBytes) break
+    unsentBytes += piece.length
   }
   // Fastify would read the whole stream to discard it.
   if (request.method === 'HEAD') return Readable.from([])
-  raw.setTimeout(stalledMs)
   const all = async function* (): AsyncGenerator<Buffer | string> {
     yield* first.splice(0)
+    release()
     yield* pieces
   }
   return Readable.from(all(), { objectMode: false, highWaterMark: pieceChars })
 }
+
+const readerLeft = (): ApiError => new ApiError('BadRequest', 'The client has left before it had the whole answer')

@@ -11,29 +11,33 @@ interface BodyLimits {
 
 const uploads = new Set(allOperations.filter(({ isUpload }) => isUpload).map(({ id }) => id))
 
+const isUpload = ({ routeOptions }: FastifyRequest): boolean => uploads.has(routeOptions.config.operation ?? '')
+
+export const hasBody = ({ headers }: FastifyRequest): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+
 export function limitBodies(app: FastifyInstance, { requestSeconds, silenceSeconds }: BodyLimits): void {
   app.addHook('onRequest', (request, reply, done) => {
-    const { headers } = request.raw
-    const isUpload = uploads.has(request.routeOptions.config.operation ?? '')
     // An upload gets 100 Continue once it is accepted, so that a client does not send a file that is refused.
-    if (isExpecting(request) && !isUpload) reply.raw.writeContinue()
-    if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0)
+    if (isExpecting(request) && !isUpload(request)) reply.raw.writeContinue()
+    if (hasBody(request))
       // By the next tick, a body that came with the headers has arrived.
-      process.nextTick(() => watch(app, request, isUpload ? silenceSeconds : requestSeconds, isUpload))
+      process.nextTick(() => watch(app, request, isUpload(request) ? silenceSeconds : requestSeconds))
     done()
   })
 }
 
 export const isExpecting = ({ raw }: FastifyRequest): boolean => /^100-continue$/i.test(raw.headers.expect ?? '')
 
-function watch(app: FastifyInstance, { raw }: FastifyRequest, seconds: number, isUpload: boolean): void {
+function watch(app: FastifyInstance, request: FastifyRequest, seconds: number): void {
+  const { raw } = request
   const { socket } = raw
   // An injected request has no connection, and its body has arrived already.
   if (!(socket instanceof Duplex) || raw.complete || socket.destroyed) return
   let seen = socket.bytesRead
   const look = (): void => {
     if (raw.complete || socket.destroyed) return
-    const hasMoved = isUpload && socket.bytesRead !== seen
+    const hasMoved = isUpload(request) && socket.bytesRead !== seen
     seen = socket.bytesRead
     if (hasMoved) return void timer.refresh()
     // The same error as for Node's own timeout.

@@ -1,37 +1,45 @@
-// Captures that nodes are uploading, and how much of their content has arrived. The garbage collector keeps content that arrived since the oldest of them began.
-// One that has been silent for a while does not count: its node uploads again what was deleted.
+// Captures that nodes are uploading, and how much of their content has arrived. The garbage collector keeps content that
+// arrived since the oldest of them began. A capture that has been silent for a while is forgotten: its node uploads again
+// what was deleted.
 const silenceMs = 5 * 60_000
 
-export class RunningCaptures {
-  readonly #running = new Map<string, { readonly startMs: number; reportedMs: number }>()
-  /** By capture. Starts again at 0 when the server does. */
-  readonly #receivedBytes = new Map<string, number>()
+interface RunningCapture {
+  readonly startMs: number
+  seenMs: number
+  receivedBytes: number
+}
 
-  /** Whether this much more may arrive for the capture, which may have `mostBytes`. It then counts as received. */
-  receives(capture: string, bytes: number, mostBytes: number): boolean {
-    const sum = (this.#receivedBytes.get(capture) ?? 0) + bytes
-    if (sum > mostBytes) return false
-    this.#receivedBytes.set(capture, sum)
+export class RunningCaptures {
+  readonly #running = new Map<string, RunningCapture>()
+
+  /** Whether this much more may arrive for the capture, which may have `maxBytes`. It then counts as received. */
+  receives(capture: string, bytes: number, maxBytes: number): boolean {
+    const running = this.#seen(capture)
+    if (running.receivedBytes + bytes > maxBytes) return false
+    running.receivedBytes += bytes
     return true
   }
 
   reported(capture: string): void {
+    this.#seen(capture)
+  }
+
+  #seen(capture: string): RunningCapture {
     const nowMs = Date.now()
-    const known = this.#running.get(capture)
-    if (known) known.reportedMs = nowMs
-    else this.#running.set(capture, { startMs: nowMs, reportedMs: nowMs })
+    const running = this.#running.get(capture) ?? { startMs: nowMs, seenMs: nowMs, receivedBytes: 0 }
+    running.seenMs = nowMs
+    this.#running.set(capture, running)
+    return running
   }
 
   ended(capture: string): void {
     this.#running.delete(capture)
-    this.#receivedBytes.delete(capture)
   }
 
   /** Content that arrived later than this may belong to a running capture. */
   oldestStartMs(): number {
     const nowMs = Date.now()
-    for (const [capture, { reportedMs }] of this.#running)
-      if (nowMs - reportedMs > silenceMs) this.#running.delete(capture)
+    for (const [capture, { seenMs }] of this.#running) if (nowMs - seenMs > silenceMs) this.#running.delete(capture)
     return Math.min(nowMs, ...[...this.#running.values()].map(({ startMs }) => startMs))
   }
 }

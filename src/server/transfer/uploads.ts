@@ -15,7 +15,7 @@ import { maxDiskBytes, sizeText } from '../../rules/sizes.ts'
 import { fieldTooLong, refusalOfForm, twice } from './multipart.ts'
 import type { Incoming } from './partial-uploads.ts'
 import { isExpecting } from './request-timeout.ts'
-import { writePieces } from './write-pieces.ts'
+import { whileRoom, writePieces } from './write-pieces.ts'
 
 /** The metadata of a file: in the query, or as fields of the form, before or after the file. */
 export interface UploadFields {
@@ -127,8 +127,8 @@ export function openUpload(
         const remove = (): Promise<void> => fs.rm(file, { force: true })
         try {
           const source = request.isMultipart()
-            ? await receiveForm(request, part, { file, fields, check })
-            : { bytes: await writeTo(file, request.raw), fileName: undefined }
+            ? await receiveForm(request, part, { folder, file, fields, check })
+            : { bytes: await writeTo(file, whileRoom(folder, request.raw)), fileName: undefined }
           if (source.bytes === 0) throw nothing(part)
           return { file, fields, ...source, left: leaving.signal, [Symbol.asyncDispose]: remove }
         } catch (error) {
@@ -150,6 +150,7 @@ export function openUpload(
 }
 
 interface FormTarget {
+  readonly folder: string
   readonly file: string
   readonly fields: Partial<Record<FieldName, string>>
   check(fields: UploadFields): void
@@ -158,7 +159,7 @@ interface FormTarget {
 async function receiveForm(
   request: FastifyRequest,
   partName: string,
-  { file, fields, check }: FormTarget,
+  { folder, file, fields, check }: FormTarget,
 ): Promise<{ bytes: number; fileName: string | undefined }> {
   const limits = { fileSize: maxDiskBytes, fieldSize: fieldBytes, parts: 20, headerPairs: 20 }
   let received: { bytes: number; fileName: string | undefined } | undefined
@@ -168,7 +169,7 @@ async function receiveForm(
     const name = fieldNames.find((each) => each === fieldname)
     if (part.type === 'file' && fieldname === partName) {
       if (received) throw twice(partName)
-      received = { bytes: await writeTo(file, part.file), fileName: part.filename }
+      received = { bytes: await writeTo(file, whileRoom(folder, part.file)), fileName: part.filename }
     } else if (part.type === 'file') part.file.resume()
     else if (name) {
       if (inForm.has(name)) throw twice(name)

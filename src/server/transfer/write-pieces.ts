@@ -3,6 +3,22 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { writeSparse } from '../../images/content/sparse-write.ts'
+import { DiskFullError, roomOn } from '../../images/content/temporary-files.ts'
+
+const checkedBytes = 16 * 2 ** 20
+
+/** Throws when the rest of the disk is reserved for records. A body may have no length, and several may arrive at once. */
+export async function* whileRoom(folder: string, pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let unchecked = checkedBytes
+  for await (const piece of pieces) {
+    unchecked += piece.length
+    if (unchecked > checkedBytes) {
+      if ((await roomOn(folder)) === 0) throw new DiskFullError('the server', undefined)
+      unchecked = 0
+    }
+    yield piece
+  }
+}
 
 /**
  * Writes from offset `start` on, with holes for zeros, and returns where the file ends now. `check` is called before

@@ -52,6 +52,22 @@ const obey = (vm: DesiredVm): Partial<VmReport> => ({
   diskGb: vm.diskGb ?? 1,
 })
 
+interface Joining {
+  readonly joinToken: string
+  /** The time on the server's clock. */
+  readonly at: string
+  post(path: 'join' | 'token', body: object): Promise<{ readonly token: string }>
+}
+
+/** Joins a node with a new key; returns the token of its agent. */
+export async function joinAs(name: string, { joinToken, at, post }: Joining): Promise<string> {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  const spki = publicKey.export({ format: 'der', type: 'spki' }).toString('base64')
+  await post('join', { token: joinToken, name, publicKey: spki })
+  const signature = sign(null, Buffer.from(`svc3-agent\n${name}\n${at}`), privateKey).toString('base64')
+  return (await post('token', { name, at, signature })).token
+}
+
 export async function startNode(service: TestService, options: NodeOptions = {}): Promise<NodeStandIn> {
   const { services, clock } = service
   const { name = 'node-1', namespace = 'svc-default', react = obey } = options
@@ -60,13 +76,12 @@ export async function startNode(service: TestService, options: NodeOptions = {})
     if (answer.status >= 300) throw new Error(`${path}: ${answer.text}`)
     return answer.body
   }
-  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
-  const spki = publicKey.export({ format: 'der', type: 'spki' }).toString('base64')
   const join = await services.nodeKeys.issueJoinToken(namespace, 3_600)
-  await post('join', { token: join.token, name, publicKey: spki }, null)
-  const at = timestamp(clock.now())
-  const signature = sign(null, Buffer.from(`svc3-agent\n${name}\n${at}`), privateKey).toString('base64')
-  const { token } = await post('token', { name, at, signature }, null)
+  const token = await joinAs(name, {
+    joinToken: join.token,
+    at: timestamp(clock.now()),
+    post: (path, body) => post(path, body, null),
+  })
   let state = { ...nodeReport, ...options.report }
   let stream: ReturnType<typeof services.fleet.open> | undefined
   const told: AgentMessage[] = []

@@ -277,8 +277,8 @@ describe('content of nodes', () => {
     const id = capturing('huge')
     const { runningCaptures } = service.services
     const { memoryMiB = 0 } = vm('saver')?.place ?? {}
-    const mostBytes = 2 ** 30 + memoryMiB * 2 ** 20 + 2 ** 30
-    assert.ok(runningCaptures.receives(id, mostBytes - 1_500, mostBytes))
+    const maxBytes = 2 ** 30 + memoryMiB * 2 ** 20 + 2 ** 30
+    assert.ok(runningCaptures.receives(id, maxBytes - 1_500, maxBytes))
     assert.equal((await sendBlob(intel, randomBytes(1_000))).status, 201)
     const refused = await sendBlob(intel, randomBytes(1_000))
     assert.deepEqual([refused.status, refused.body.reason], [413, 'RequestEntityTooLarge'], refused.text)

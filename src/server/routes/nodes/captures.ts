@@ -60,12 +60,12 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
     throw notFound(kind, id.slice(0, 128), { hint: 'The request was cancelled; release the capture' })
   }
 
-  /** What the captures that this node delivers to the server may have. Those of pushes go to a registry. */
-  function awaited(node: string): readonly { readonly id: string; readonly mostBytes: number }[] {
+  /** The saves and commits of VMs on this node, and how much content each may send. Pushes go to a registry. */
+  function sentBy(node: string): readonly { readonly id: string; readonly maxBytes: number }[] {
     const found = [...collections.nodeVms.on(node)].flatMap(({ value: { captures = [], ...vm } }) =>
       captures
         .filter(({ kind: purpose }) => purpose !== 'push')
-        .map(({ id }) => ({ id, mostBytes: mostBytes(vm, collections.images.get('', vm.shape.image)?.value) })),
+        .map(({ id }) => ({ id, maxBytes: maxBytesOf(vm, collections.images.get('', vm.shape.image)?.value) })),
     )
     if (found.length > 0) return found
     throw notFound(kind, node, { hint: 'A node sends content only for a save or a commit of one of its VMs' })
@@ -88,16 +88,16 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
 
   return {
     async findMissingBlobs({ principal: { name: node }, body: { digests } }) {
-      awaited(node)
+      sentBy(node)
       return { missing: await lacking(content, digests) }
     },
 
     async putBlob({ principal: { name: node }, params: { digest }, upload }) {
       if (!digestPattern.test(digest)) throw wrong('digest', `"${digest.slice(0, 80)}" is not a digest`)
-      const captures = awaited(node)
+      const captures = sentBy(node)
       await upload
         .pass(maxManifestBytes, async ({ bytes, pieces }) => {
-          if (!captures.some((each) => runningCaptures.receives(each.id, bytes, each.mostBytes))) throw tooMuch()
+          if (!captures.some((each) => runningCaptures.receives(each.id, bytes, each.maxBytes))) throw tooMuch()
           await content.putExpected({ digest, bytes }, pieces)
         })
         .catch((error: unknown) => {
@@ -168,7 +168,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
 }
 
 /** The disk and the memory, which compression does not make larger. */
-const mostBytes = (
+const maxBytesOf = (
   { observed, desired, place }: Pick<VmRecord, 'observed' | 'desired' | 'place'>,
   image: ImageRecord | undefined,
 ): number =>
