@@ -138,7 +138,15 @@ const QuotaView = ({ quota }: { readonly quota: Quota }) => (
       </Card>
     </div>
     <Card title="Records">
-      <Table label="Records" columns={recordColumns} rows={quota.stored} keyOf={({ kind }) => kind} sort={byKind} />
+      {quota.stored.length === 0 ? (
+        <p className="muted">{`No records in ${quota.namespace}.`}</p>
+      ) : (
+        <Facts
+          facts={Object.fromEntries(
+            quota.stored.map(({ kind, records, size }) => [kind, `${records} (${memorySize(size)})`]),
+          )}
+        />
+      )}
     </Card>
     <Card title="Owners by share">
       {quota.owners.length === 0 ? (
@@ -155,14 +163,6 @@ const QuotaView = ({ quota }: { readonly quota: Quota }) => (
     </Card>
   </>
 )
-
-type StoredRecords = Quota['stored'][number]
-const recordColumns: readonly Column<StoredRecords>[] = [
-  { title: 'Kind', look: 'name', by: ({ kind }) => kind },
-  { title: 'Records', by: ({ records }) => records, look: 'number' },
-  { title: 'Size', by: ({ size }) => size, look: 'number', cell: ({ size }) => memorySize(size) },
-]
-const byKind = [0, false] as const
 
 const columns: readonly Column<QuotaOwner>[] = [
   { title: 'Owner', look: 'name', by: ({ owner }) => owner },

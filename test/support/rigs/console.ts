@@ -121,13 +121,14 @@ export async function assertFits(page: Page, where: string): Promise<void> {
   assert.ok(Number(beyond) <= 0, `${where} is ${beyond} px wider than the window`)
 }
 
-/** No name is truncated: of the page, in the navigation, or of a row. */
-export async function assertWhole(page: Page, where: string): Promise<void> {
-  const cut = await page.evaluate(`[...document.querySelectorAll('h1, .nav a, td:has(a.strong)')]
-    .filter((element) => element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== 'visible')
-    .map((element) => element.textContent)`)
-  assert.deepEqual(cut, [], where)
-}
+/** No name is truncated: of the page, in the navigation, or of a row. Columns get their widths some frames after a resize. */
+export const assertWhole = (page: Page, where: string): Promise<void> =>
+  eventually(async () => {
+    const cut = await page.evaluate(`[...document.querySelectorAll('h1, .nav a, td:has(a.strong)')]
+      .filter((element) => element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== 'visible')
+      .map((element) => element.textContent)`)
+    assert.deepEqual(cut, [], where)
+  }, 10_000)
 
 /** Chooses an action of the page or a row once it is enabled. */
 export async function choose(page: Page, menu: string, action: string): Promise<void> {
