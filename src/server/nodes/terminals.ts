@@ -15,6 +15,8 @@ interface TerminalOptions {
 const maxRefusals = 3
 /** Unread answers to unknown messages would fill the memory. */
 const maxUnknown = 10
+/** A client that keeps sending after the end is disconnected. */
+const goodbyeMs = 1_000
 
 interface GuestShell extends SshGuest {
   readonly shell: ClientChannel
@@ -39,6 +41,7 @@ export function serveTerminal(socket: Duplex, options: TerminalOptions): void {
     if (socket.writableEnded) return
     say({ type: 'closed', message })
     socket.end()
+    setTimeout(() => socket.destroy(), goodbyeMs).unref()
   }
   const refuseUnknown = (): void => {
     unknown += 1
@@ -60,6 +63,7 @@ export function serveTerminal(socket: Duplex, options: TerminalOptions): void {
   }
 
   socket.on('data', (message: Buffer | string) => {
+    if (socket.writableEnded) return
     if (typeof message !== 'string') {
       // Input typed before the shell starts is dropped; it may be a password.
       if (guest && !guest.shell.write(message)) {
