@@ -242,6 +242,7 @@ async function read(
       signal: stop,
     })
     request.on('error', reject)
+    request.once('information', () => request.destroy(new Error('it sends interim answers')))
     request.on('response', (response) => {
       const length = Number(response.headers['content-length'])
       if (!(length <= maxBytes)) return request.destroy(new Error('it sends more than a chunk can be, or does not say'))

@@ -13,6 +13,8 @@ export type NbdAction =
 export const maxReadBytes = 2 * 2 ** 20
 const preferredBytes = 65_536
 const maxOptionBytes = 4_096
+/** QEMU sends five at most. */
+const maxOptions = 64
 
 const magic = {
   hello: 0x4e42444d41474943n,
@@ -56,6 +58,7 @@ export class NbdSession {
   readonly #diskBytes: number
   #phase: Phase = 'flags'
   #hasZeroes = true
+  #options = 0
   /** An incomplete option or request. */
   #rest: Buffer = Buffer.alloc(0)
 
@@ -97,6 +100,7 @@ export class NbdSession {
     const length = bytes.readUInt32BE(12)
     if (length > maxOptionBytes) return yield* this.#end('an option is too long')
     if (bytes.length < optionHeadBytes + length) return 0
+    if (++this.#options > maxOptions) return yield* this.#end('too many options')
     const data = bytes.subarray(optionHeadBytes, optionHeadBytes + length)
     if (kind === option.exportName) {
       this.#phase = 'requests'

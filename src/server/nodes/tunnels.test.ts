@@ -49,6 +49,19 @@ async function readAll(stream: AsyncIterable<Buffer>): Promise<string> {
   return text
 }
 
+it('connections to VMs that are being opened are limited in each namespace', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const tunnels = new Tunnels({ prefix: '', tell: async () => true })
+  const vm = (namespace: string) => ({ ...placedVm(1, { name: 'node-1' }, 1), namespace })
+  const waiting = Array.from({ length: 250 }, () =>
+    tunnels.dial(vm('svc-a'), 'ssh').catch((error: ApiError) => error.code),
+  )
+  await assert.rejects(tunnels.dial(vm('svc-a'), 'ssh'), { code: 429 })
+  const other = tunnels.dial(vm('svc-b'), 'ssh').catch((error: ApiError) => error.code)
+  t.mock.timers.tick(60_000)
+  assert.deepEqual(new Set(await Promise.all([...waiting, other])), new Set([503]))
+})
+
 describe('a tunnel', () => {
   it('a tunnel carries bytes in both directions, and ends on both sides', async () => {
     const opening = connect(`${vms}/demo/connect?port=ssh`)

@@ -16,7 +16,8 @@ type Target = Extract<AgentMessage, { type: 'DIAL' }>['to']
 const targets: readonly Target[] = ['ssh', 'vnc', 'screenshare']
 
 const answerMs = 10_000
-const maxWaiting = 1_000
+/** Connections that wait for their agent. */
+const maxWaiting = { all: 1_000, ofNamespace: 250 }
 
 const unreachable: ReadonlySet<VmRecord['observed']['power']> = new Set(['pending', 'stopped', 'failed'])
 
@@ -72,6 +73,7 @@ function parsed<N>(text: string): Measurements<N> | undefined {
 
 interface Waiting {
   readonly node: string
+  readonly namespace: string
   readonly take: Accept['take']
 }
 
@@ -161,7 +163,9 @@ export class Tunnels {
   }
 
   #dial({ node, uid, namespace, about }: Destination, options: DialOptions): Promise<Duplex> {
-    if (this.#waiting.size >= maxWaiting)
+    const others = [...this.#waiting.values()]
+    const isFull = others.filter((each) => each.namespace === namespace).length >= maxWaiting.ofNamespace
+    if (isFull || others.length >= maxWaiting.all)
       throw new ApiError('TooManyRequests', 'Too many connections are being opened', { retryAfterSeconds: 2 })
     const tunnel = this.#nodes.prefix + randomBytes(16).toString('hex')
     return new Promise((resolve, reject) => {
@@ -188,7 +192,7 @@ export class Tunnels {
         if (isOver) stream.destroy()
         else resolve(stream)
       }
-      this.#waiting.set(tunnel, { node, take })
+      this.#waiting.set(tunnel, { node, namespace, take })
       this.#nodes.tell(node, { type: 'DIAL', tunnel, uid, ...options }).then(
         (isSent) => isSent || fail(unavailable()),
         () => fail(unavailable()),

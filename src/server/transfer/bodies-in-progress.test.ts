@@ -6,7 +6,7 @@ import { it } from 'node:test'
 import { startService } from '../../../test/support/rigs/service.ts'
 import { eventually } from '../../../test/support/tools/eventually.ts'
 
-it('a caller may have 64 MiB of bodies in progress, others have their own, and what ended does not count', async () => {
+it('a caller may have 32 MiB of bodies in progress, others have their own, and what ended does not count', async () => {
   await using service = await startService()
   const port = Number(new URL(await service.listen()).port)
   const begin = (headers: readonly string[], start = '{') => {
@@ -22,7 +22,7 @@ it('a caller may have 64 MiB of bodies in progress, others have their own, and w
   }
   const of = (token: string): string => `Authorization: Bearer ${token}`
   const length = 'Content-Length: 1048576'
-  const first = Array.from({ length: 60 }, () => begin([of(service.adminToken), length]))
+  const first = Array.from({ length: 28 }, () => begin([of(service.adminToken), length]))
   await Promise.all(first.map(({ socket }) => once(socket, 'connect')))
   // Those without a length count like the largest.
   const more = Array.from({ length: 20 }, () =>

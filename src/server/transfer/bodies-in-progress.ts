@@ -6,7 +6,7 @@ import { callerKey } from '../../auth/principal.ts'
 import { networkOf } from '../../rules/addresses.ts'
 import { hasBody } from './request-timeout.ts'
 
-const maxBytesPerCaller = 64 * 2 ** 20
+const maxBytesPerCaller = 32 * 2 ** 20
 
 export function limitBodiesInProgress(app: FastifyInstance): void {
   const inProgress = new Map<string, number>()

@@ -32,8 +32,9 @@ export async function takeSlotReport(
   let isKnown = false
   await changeNode(collections, node, (record) => {
     const { [uid]: each, ...others } = record.slots ?? {}
-    isKnown = each !== undefined
-    if (!each) return undefined
+    // A uid such as `toString` is in every object.
+    isKnown = each !== undefined && Object.hasOwn(record.slots ?? {}, uid)
+    if (!each || !isKnown) return undefined
     if (report.power === 'removed') return { ...record, slots: others }
     const slot = reported(each.slot, report, now)
     if (slot === each.slot) return undefined
