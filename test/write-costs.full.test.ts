@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { startWriteRig, type WriteRig, ways } from './support/tools/hostile-writes.ts'
-import { problemOf } from './support/tools/write-costs.ts'
+import { answerProblemOf, problemOf } from './support/tools/write-costs.ts'
 
 let rig: WriteRig
 before(async () => {
@@ -15,6 +15,7 @@ describe('the cost of a write follows its body', () => {
   for (const way of ways)
     it(`${way.wire}: ${way.name}`, async () => {
       assert.ok(way.shapes.length > 0)
+      assert.equal(await answerProblemOf(rig, way), undefined)
       const problems: string[] = []
       for (const shape of way.shapes) {
         const problem = await problemOf(rig, way, shape)

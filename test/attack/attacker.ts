@@ -10,6 +10,8 @@ interface Request {
   /** Sent unchanged if it is text or bytes, otherwise as JSON. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
+  /** Where it comes from, in 127.0.0.0/8, instead of the attacker's address. */
+  readonly address?: string | undefined
 }
 
 export interface Answer {
@@ -22,8 +24,10 @@ export interface Answer {
 }
 
 /** An answer of hundreds of megabytes must not fill the attacker's own memory. */
-const keptBytes = 262_144
-const longestMs = 120_000
+const maxKeptBytes = 262_144
+const maxAnswerMs = 120_000
+/** The addresses of this process, so that no attack finds the limit of its address used up by another. */
+let addresses = 0
 
 export interface Effort {
   /** Long attacks send more, and random requests for longer. */
@@ -31,7 +35,7 @@ export interface Effort {
   /** How long random requests are sent. */
   readonly randomSeconds: number
   /** How long a door may send requests at most, on a machine with much else to do. */
-  readonly mostSeconds: number
+  readonly maxSeconds: number
 }
 
 export class Attacker {
@@ -42,8 +46,10 @@ export class Attacker {
   /** The first requests that were answered with 500. */
   readonly faults: string[] = []
   sent = 0
-  /** The most connections that were open at once. */
+  /** The largest number of connections that were open at once. */
   connections = 0
+  /** The address that it sends from. */
+  readonly address = `127.8.${1 + (process.pid % 250)}.${1 + (addresses++ % 250)}`
   readonly #sockets = new Set<net.Socket>()
   readonly #agents: { readonly 'http:': http.Agent; readonly 'https:': https.Agent }
   #endMs: number
@@ -51,7 +57,7 @@ export class Attacker {
   constructor(random: Random, effort: Effort) {
     this.random = random
     this.effort = effort
-    this.#endMs = performance.now() + effort.mostSeconds * 1_000
+    this.#endMs = performance.now() + effort.maxSeconds * 1_000
     const options = { keepAlive: true, maxSockets: 50 }
     this.#agents = {
       'http:': new http.Agent(options),
@@ -69,13 +75,19 @@ export class Attacker {
   }
 
   /** Without an answer, the status is 0. */
-  call(method: string, url: string, { token, body, headers = {} }: Request = {}): Promise<Answer> {
+  call(
+    method: string,
+    url: string,
+    { token, body, headers = {}, address = this.address }: Request = {},
+  ): Promise<Answer> {
     const payload =
       body === undefined || typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
     const target = new URL(url)
     const { protocol } = target
     const options = {
       method,
+      localAddress: address,
+      signal: AbortSignal.timeout(maxAnswerMs),
       agent: this.#agents[protocol as 'http:'],
       headers: {
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -93,7 +105,7 @@ export class Attacker {
         const kept: Buffer[] = []
         let bytes = 0
         response.on('data', (chunk: Buffer) => {
-          if (bytes < keptBytes) kept.push(chunk)
+          if (bytes < maxKeptBytes) kept.push(chunk)
           bytes += chunk.length
         })
         response.once('error', lost)
@@ -102,7 +114,6 @@ export class Attacker {
           resolve({ status: response.statusCode ?? 0, headers: response.headers, bytes, text })
         })
       })
-      request.setTimeout(longestMs, () => request.destroy())
       request.once('error', lost).once('socket', (socket) => this.#keep(socket))
       request.end(payload)
     }).then((answer) => {
@@ -116,28 +127,28 @@ export class Attacker {
     if (status === 500 && this.faults.length < 5) this.faults.push(what())
   }
 
-  /** Does something `count` times, `atOnce` of them at a time. */
-  async many(count: number, atOnce: number, act: (index: number) => Promise<unknown>): Promise<void> {
+  /** Does something `count` times, `concurrency` of them at once. */
+  async many(count: number, concurrency: number, act: (index: number) => Promise<unknown>): Promise<void> {
     let next = 0
     const worker = async (): Promise<void> => {
       while (next < count && !this.isOver) await act(next++)
     }
-    await Promise.all(Array.from({ length: Math.min(atOnce, count) }, worker))
+    await Promise.all(Array.from({ length: Math.min(concurrency, count) }, worker))
   }
 
-  /** Does something again and again, `atOnce` of them at a time, for the time of random requests. */
-  async untilTired(atOnce: number, act: () => Promise<unknown>): Promise<void> {
+  /** Repeats something, `concurrency` of them at once, for the time of random requests. */
+  async repeat(concurrency: number, act: () => Promise<unknown>): Promise<void> {
     const endMs = performance.now() + this.effort.randomSeconds * 1_000
     const worker = async (): Promise<void> => {
       while (performance.now() < endMs && !this.isOver) await act()
     }
-    await Promise.all(Array.from({ length: atOnce }, worker))
+    await Promise.all(Array.from({ length: concurrency }, worker))
   }
 
-  /** A connection on which the attacker writes what it likes. It reads nothing until `resume`. */
+  /** A connection on which the attacker writes any bytes. It reads nothing until `resume`. */
   async connect(url: string): Promise<net.Socket> {
     const { protocol, hostname, port } = new URL(url)
-    const place = { host: hostname, port: Number(port) }
+    const place = { host: hostname, port: Number(port), localAddress: this.address }
     const isSecure = protocol === 'https:'
     const socket = isSecure ? tls.connect({ ...place, rejectUnauthorized: false }) : net.connect(place)
     this.#keep(socket)
@@ -167,10 +178,10 @@ export class Attacker {
   }
 
   /**
-   * Writes all of it, as fast as the other side takes it. Gives up after `patienceMs`: a side that no
+   * Writes all of it, as fast as the other side takes it. Returns false after `timeoutMs`: a side that no
    * longer reads has protected itself.
    */
-  async write(socket: net.Socket, bytes: string | Uint8Array, patienceMs = 2_000): Promise<boolean> {
+  async write(socket: net.Socket, bytes: string | Uint8Array, timeoutMs = 2_000): Promise<boolean> {
     if (socket.destroyed) return false
     return new Promise((resolve) => {
       const done = (isTaken: boolean): void => {
@@ -179,7 +190,7 @@ export class Attacker {
         resolve(isTaken)
       }
       const closed = (): void => done(false)
-      const timer = setTimeout(closed, patienceMs)
+      const timer = setTimeout(closed, timeoutMs)
       socket.once('close', closed)
       socket.write(bytes, (error) => done(!error))
     })

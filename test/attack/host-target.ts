@@ -1,22 +1,17 @@
 // Starts the parts of an agent that doors of guests and peers attack.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import fs from 'node:fs/promises'
-import os from 'node:os'
 import path from 'node:path'
-import { endService } from '../support/processes/leftovers.ts'
 import type { Attacker } from './attacker.ts'
 import type { HostRequest } from './host.ts'
-import type { Program } from './watch.ts'
+import { type OwnProgram, startOwnProgram } from './own-program.ts'
 
-export interface HostTarget extends Program, AsyncDisposable {
+export interface HostTarget extends OwnProgram {
   /** Of the disk that it serves by NBD. */
   readonly nbdSocket: string
   /** Does a part of an agent, such as `flush`; see host.ts. */
-  act(attacker: Attacker, part: string, request: HostRequest): Promise<Acted>
+  act(attacker: Attacker, part: string, request: HostRequest): Promise<Outcome>
 }
 
-export interface Acted {
+export interface Outcome {
   readonly ended?: unknown
   readonly problem?: string
   /** The class of the error. */
@@ -24,28 +19,11 @@ export interface Acted {
 }
 
 export async function startHost(): Promise<HostTarget> {
-  // Short, because the path of a socket is.
-  const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-host-'))
-  const program = path.join(import.meta.dirname, 'host.ts')
-  const child = spawn(process.execPath, [program, folder], { stdio: ['ignore', 'pipe', 'inherit'] })
-  endService(child)
-  const [line] = (await once(child.stdout, 'data')) as [Buffer]
-  const url = line.toString().trim()
-  let logged = ''
-  child.stdout.on('data', (chunk: Buffer) => {
-    logged += chunk.toString()
-  })
+  const host = await startOwnProgram('host.ts')
   return {
-    pid: child.pid ?? 0,
-    pingUrl: `${url}/`,
-    folder,
-    output: () => logged,
-    nbdSocket: path.join(folder, 'nbd', 'disk'),
+    ...host,
+    nbdSocket: path.join(host.folder, 'nbd', 'disk'),
     act: async (attacker, part, request) =>
-      JSON.parse((await attacker.call('POST', `${url}/${part}`, { body: request })).text || '{}'),
-    [Symbol.asyncDispose]: async () => {
-      child.kill('SIGKILL')
-      await fs.rm(folder, { recursive: true, force: true })
-    },
+      JSON.parse((await attacker.call('POST', `${host.url}/${part}`, { body: request })).text || '{}'),
   }
 }

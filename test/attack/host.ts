@@ -31,7 +31,7 @@ export interface HostRequest {
 const diskBytes = 2 ** 30
 const nbdSocket = path.join(process.argv[2] ?? '', 'nbd', 'disk')
 /** Every part ends within this time, whatever the other side does. */
-const patienceMs = 20_000
+const timeoutMs = 20_000
 const log = createLog('info', (line) => process.stdout.write(line))
 const own = { hostname: 'second', mac0: '52:54:00:00:00:01', mac1: '52:54:00:00:00:02' }
 const port: Qmp = {
@@ -42,7 +42,7 @@ const port: Qmp = {
 }
 
 async function withGuest<T>(runtime: string, act: (agent: GuestAgent) => Promise<T>): Promise<T> {
-  using agent = new GuestAgent(runtime, AbortSignal.timeout(patienceMs))
+  using agent = new GuestAgent(runtime, AbortSignal.timeout(timeoutMs))
   return await act(agent)
 }
 
@@ -53,16 +53,16 @@ const parts: Readonly<Record<string, (request: HostRequest) => Promise<unknown>>
   '/qmp': async ({ runtime = '' }) => {
     const qmp = await connectQmp(qmpSocket(runtime), 2_000)
     try {
-      const gone = qmp.waitFor('SHUTDOWN', 4_000)
+      const shutdown = qmp.waitFor('SHUTDOWN', 4_000)
       await Promise.all(Array.from({ length: 20 }, () => qmp.execute('query-status', undefined, 3_000).catch(() => 0)))
-      return await gone
+      return await shutdown
     } finally {
       qmp.close()
     }
   },
-  '/ssh': ({ port: ssh = 0 }) => probeSsh({ ip: '127.0.0.1', port: ssh }, AbortSignal.timeout(patienceMs)),
+  '/ssh': ({ port: ssh = 0 }) => probeSsh({ ip: '127.0.0.1', port: ssh }, AbortSignal.timeout(timeoutMs)),
   '/peer': async ({ peer, credentials, digest = '' }) => {
-    const during = AbortSignal.timeout(patienceMs)
+    const during = AbortSignal.timeout(timeoutMs)
     const peers = createPeers({ find: async () => (peer ? [peer] : []), credentials: () => credentials, log })
     const near = await peers.near(digest, during)
     return (await near?.(digest, during))?.length
@@ -76,12 +76,13 @@ await serveDisk(nbdSocket, disk)
 
 const server = http.createServer(async (request, response) => {
   const part = parts[request.url ?? '']
-  const given = part && (JSON.parse(await text(request)) as HostRequest)
-  const answer = await part?.(given as HostRequest).then(
+  // The watcher pings a path that is no part.
+  if (!part) return response.end()
+  const outcome = await part(JSON.parse(await text(request)) as HostRequest).then(
     (ended) => ({ ended }),
     (error: unknown) => ({ problem: reasonOf(error), kind: (error as Error).name }),
   )
-  response.end(JSON.stringify(answer ?? {}))
+  return response.end(JSON.stringify(outcome))
 })
 // On a busy machine, the watcher may not send a request for a while.
 server.keepAliveTimeout = 120_000

@@ -1,22 +1,21 @@
 // Answers of an HTTP server that became hostile: a registry, a web server, GitHub.
-import { hash } from 'node:crypto'
 import type http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
+import { digestOf } from '../../src/images/format/manifest.ts'
 import { reply } from '../support/stand-ins/bad-registry.ts'
 
-type Misbehave = (response: http.ServerResponse, path: string, port: number) => unknown
+type HostileAnswer = (response: http.ServerResponse, path: string, port: number) => unknown
 
-/** Writes for as long as the other side reads, 64 MB at most. */
-async function endless(response: http.ServerResponse, piece: Buffer | string): Promise<void> {
+/** Writes for as long as the other side reads, `maxMb` at most. */
+export async function endless(response: http.ServerResponse, piece: Buffer | string, maxMb = 64): Promise<void> {
   response.on('error', () => undefined)
-  for (let bytes = 0; bytes < 64 * 2 ** 20 && !response.destroyed; bytes += piece.length)
+  for (let bytes = 0; bytes < maxMb * 2 ** 20 && !response.destroyed; bytes += piece.length)
     if (!response.write(piece))
       await Promise.race([new Promise((resolve) => response.once('drain', resolve)), sleep(2_000)])
   response.destroy()
 }
 
-const digest = (text: string | Buffer): string => `sha256:${hash('sha256', text)}`
 const manifestType = 'application/vnd.oci.image.manifest.v1+json'
 const json = { 'content-type': manifestType }
 
@@ -27,16 +26,16 @@ const layers = (count: number): Buffer =>
     JSON.stringify({
       schemaVersion: 2,
       mediaType: manifestType,
-      config: { mediaType: 'a/b', digest: digest(''), size: 0 },
+      config: { mediaType: 'a/b', digest: digestOf(''), size: 0 },
       layers: Array.from({ length: count }, (_, index) => ({
         mediaType: 'a/b',
-        digest: digest(`${index}`),
+        digest: digestOf(`${index}`),
         size: 2 ** 50,
       })),
     }),
   )
 
-export const manners: Readonly<Record<string, Misbehave>> = {
+export const hostileAnswers: Readonly<Record<string, HostileAnswer>> = {
   'an endless answer': (response) => {
     response.writeHead(200, json)
     return endless(response, Buffer.alloc(65_536, ' '))

@@ -7,13 +7,13 @@ import { parentPort, workerData } from 'node:worker_threads'
 
 export interface Ping {
   readonly heldMs: number
-  readonly lost?: string
+  readonly problem?: string
 }
 
 const pingEveryMs = 15
 /** A new connection now and then: a program that accepts none is as good as stopped. */
 const reconnectEvery = 20
-const patienceMs = 30_000
+const timeoutMs = 30_000
 
 const { pid, url } = (workerData ?? {}) as { readonly pid: number; readonly url: string }
 
@@ -28,7 +28,7 @@ const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
 /** From another address than the attacker's, which has its own limit. */
 function ping(isFresh: boolean): Promise<void> {
   return new Promise((resolve, reject) => {
-    const options = { agent: isFresh ? false : agent, localAddress: '127.0.0.2', timeout: patienceMs } as const
+    const options = { agent: isFresh ? false : agent, localAddress: '127.0.0.2', timeout: timeoutMs } as const
     const request = http.get(url, options, (response) => {
       response.resume().once('end', resolve).once('error', reject)
     })
@@ -40,20 +40,20 @@ async function pings(): Promise<never> {
   const [mainThread, ownThread] = [`${pid}/task/${pid}`, fs.readlinkSync('/proc/thread-self')]
   for (let count = 0; ; count++) {
     const isFresh = count % reconnectEvery === 0
-    const [server, own] = [schedule(mainThread), schedule(ownThread)]
+    const [program, own] = [schedule(mainThread), schedule(ownThread)]
     const started = performance.now()
-    const lost = await ping(isFresh).then(
+    const problem = await ping(isFresh).then(
       () => undefined,
       (error: NodeJS.ErrnoException) => `${error.code ?? error.message}${isFresh ? ' on a new connection' : ''}`,
     )
     const tookMs = performance.now() - started
-    const [after, ownAfter] = [schedule(mainThread), schedule(ownThread)]
+    const [programAfter, ownAfter] = [schedule(mainThread), schedule(ownThread)]
     // While this thread waited for a processor, the answer may have been there already.
-    const heldMs = Math.min(tookMs, after.onMs - server.onMs) - (ownAfter.waitMs - own.waitMs)
-    parentPort?.postMessage({ heldMs, ...(lost !== undefined && { lost }) } satisfies Ping)
+    const heldMs = Math.min(tookMs, programAfter.onMs - program.onMs) - (ownAfter.waitMs - own.waitMs)
+    parentPort?.postMessage({ heldMs, ...(problem !== undefined && { problem }) } satisfies Ping)
     await sleep(pingEveryMs)
   }
 }
 
-// The program has ended: its test says so.
+// When the program ends, its schedstat file disappears. The test reports the end.
 if (parentPort) await pings().catch(() => process.exit(0))

@@ -88,8 +88,12 @@ const anything = (random: Random): unknown =>
     () => Object.fromEntries(Array.from({ length: random.pick([10, 1_000]) }, (_, index) => [`k${index}`, index])),
   ])()
 
-/** `wildness`: how probable it is that a part is not as its schema says. */
-export function randomValue(given: TSchema | undefined, random: Random, wildness = 0.06): unknown {
+/** `wildness`: how probable it is that a part is not as its schema says; another for each value unless given. */
+export function randomValue(
+  given: TSchema | undefined,
+  random: Random,
+  wildness = random.pick([0, 0.01, 0.1]),
+): unknown {
   const schema = given as Schema | undefined
   if (!schema || random.chance(wildness)) return anything(random)
   const choices = schema.enum ?? (schema.const !== undefined ? [schema.const] : undefined)
@@ -131,9 +135,26 @@ function between({ minimum = 0, maximum = 1_000 }: Schema, random: Random): numb
 
 export function randomText(random: Random, maxLength = 100): string {
   if (random.chance(0.3)) return random.pick(known)
-  if (random.chance(0.2)) return random.pick(odd)
+  if (random.chance(0.1)) return random.pick(odd)
   if (random.chance(0.05)) return 'm'.repeat(Math.min(maxLength + random.integer(-1, 1), 100_000))
   return `n${random.integer(0, 40)}`
+}
+
+/** A valid value with one of its parts replaced, so that what is behind the first checks has its turn. */
+export function withOneChange(value: unknown, random: Random): unknown {
+  const whole = structuredClone(value)
+  let at = whole as Record<string, unknown>
+  for (;;) {
+    const keys = Object.keys(at)
+    if (keys.length === 0) return whole
+    const key = random.pick(keys)
+    const part = at[key]
+    if (typeof part !== 'object' || part === null || random.chance(0.3)) {
+      at[key] = typeof part === 'string' && random.chance(0.7) ? randomText(random) : anything(random)
+      return whole
+    }
+    at = part as Record<string, unknown>
+  }
 }
 
 /** The text of a body: JSON, sometimes with a field twice, cut off, or followed by more. */

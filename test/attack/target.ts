@@ -7,10 +7,11 @@ import { parseKeyring } from '../../src/auth/keyring.ts'
 import { Secrets } from '../../src/auth/secrets.ts'
 import { loadSigningKeys } from '../../src/auth/signing-keys.ts'
 import { createTokens } from '../../src/auth/tokens.ts'
-import { systemClock } from '../../src/platform/clock.ts'
+import { systemClock, timestamp } from '../../src/platform/clock.ts'
 import { openStore } from '../../src/store/open.ts'
 import { openCollections } from '../../src/store/records/collections.ts'
 import { makeFolder, program, startDev } from '../support/processes/dev-server.ts'
+import { joinAs } from '../support/stand-ins/node.ts'
 import { freePort } from '../support/tools/free-port.ts'
 import type { Program } from './watch.ts'
 
@@ -29,6 +30,8 @@ export interface Target extends Program, AsyncDisposable {
     readonly other: string
     /** A user without any role. */
     readonly lowest: string
+    /** The agent of a node that has joined and never connected. */
+    readonly node: string
   }
   /** A request of an administrator; fails unless it succeeds. `where` is below /api/v1. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
@@ -54,15 +57,16 @@ export async function startTarget({ settings = {}, env = {} }: TargetOptions = {
   const more = { SVC3_MASTER_KEY: masterKey, ...profiling, ...env }
   const server = await startDev(folder, { command: [program, 'server'], args: words, env: more })
   const { apiUrl, output } = server
-  const target: Target = {
+  const target = {
     apiUrl,
     kubernetesUrl: `https://127.0.0.1:${kubernetesPort}`,
     pid: server.pid,
     pingUrl: `${apiUrl}/healthz`,
     folder,
-    tokens: { admin, developer, other, lowest },
+    tokens: { admin, developer, other, lowest, node: '' },
     output,
-    admin: async (method, where, body) => {
+    // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+    admin: async (method: string, where: string, body?: object): Promise<any> => {
       const response = await fetch(`${apiUrl}/api/v1${where}`, {
         method,
         headers: { authorization: `Bearer ${admin}`, ...(body && { 'content-type': 'application/json' }) },
@@ -90,6 +94,10 @@ export async function startTarget({ settings = {}, env = {} }: TargetOptions = {
   await target.admin('DELETE', '/namespaces/svc-default/rolebindings/svc-dev/subjects/remove', { users })
   // What VM configurations and VMs name.
   await target.admin('POST', `/namespaces/${team}/images`, { name: 'any', size: '1G' })
+  const { token: joinToken } = await target.admin('POST', `/namespaces/${team}/jointokens`, {})
+  const at = timestamp(new Date())
+  const post = (where: string, body: object) => target.admin('POST', `/agent/${where}`, body)
+  target.tokens.node = await joinAs('mini-9', { joinToken, at, post })
   return target
 }
 

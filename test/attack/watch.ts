@@ -4,7 +4,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import path from 'node:path'
 import { endService } from '../support/processes/leftovers.ts'
-import type { Seen, Watched } from './watcher.ts'
+import type { Peak, Seen, Watched } from './watcher.ts'
 
 export interface Limits {
   readonly heldMs: number
@@ -17,10 +17,14 @@ export interface Limits {
 
 export const usualLimits: Limits = { heldMs: 250, rssMb: 200, descriptors: 500, diskMb: 50, logKb: 1_024 }
 
+/** What was seen in a period, and how much the program logged. */
+interface Period extends Seen {
+  readonly logBytes: number
+}
+
 /** What a period cost, in the units of its limits. */
 export interface Cost extends Limits {
   readonly mainThreadMs: number
-  readonly busyMs: number
   readonly unanswered: readonly string[]
 }
 
@@ -40,9 +44,9 @@ export class Watch implements AsyncDisposable {
 
   constructor(program: Program) {
     const { pid, pingUrl, folder } = program
-    const given = JSON.stringify({ pid, pingUrl, folder } satisfies Watched)
+    const watched = JSON.stringify({ pid, pingUrl, folder } satisfies Watched)
     this.#program = program
-    this.#child = fork(path.join(import.meta.dirname, 'watcher.ts'), [given], { stdio: 'inherit' })
+    this.#child = fork(path.join(import.meta.dirname, 'watcher.ts'), [watched], { stdio: 'inherit' })
     endService(this.#child)
     this.#child.on('message', (message: Seen | 'excess') => {
       if (message === 'excess') this.onExcess()
@@ -52,29 +56,17 @@ export class Watch implements AsyncDisposable {
     this.#ended.catch(() => undefined)
   }
 
-  /** Ends a period, and begins the next one. `connections`: those that the attacker held at once. */
-  async period(connections = 0): Promise<Cost> {
+  /** Ends a period, and begins the next one. */
+  async period(): Promise<Period> {
     const answer = new Promise((resolve) => {
       this.#answer = resolve
     })
     this.#child.send('next')
-    const { heldMs, unanswered, mainThreadMs, busyMs, rss, descriptors, diskBytes } = (await Promise.race([
-      answer,
-      this.#ended,
-    ])) as Seen
+    const seen = (await Promise.race([answer, this.#ended])) as Seen
     const logged = this.#program.output().length
     const logBytes = logged - this.#logBytes
     this.#logBytes = logged
-    return {
-      heldMs: Math.round(heldMs),
-      rssMb: megabytes(rss.most - rss.first),
-      descriptors: Math.max(0, descriptors.most - descriptors.first - connections),
-      diskMb: megabytes(diskBytes.most - diskBytes.first),
-      logKb: Math.ceil(logBytes / 1_024),
-      mainThreadMs: Math.round(mainThreadMs),
-      busyMs,
-      unanswered,
-    }
+    return { ...seen, logBytes }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -85,10 +77,36 @@ export class Watch implements AsyncDisposable {
   }
 }
 
+/** A period and the one that follows it, as one. */
+export const joined = (first: Period, second: Period): Period => ({
+  heldMs: Math.max(first.heldMs, second.heldMs),
+  unanswered: [...first.unanswered, ...second.unanswered],
+  mainThreadMs: first.mainThreadMs + second.mainThreadMs,
+  busyMs: first.busyMs + second.busyMs,
+  rss: joinedPeak(first.rss, second.rss),
+  descriptors: joinedPeak(first.descriptors, second.descriptors),
+  diskBytes: joinedPeak(first.diskBytes, second.diskBytes),
+  logBytes: first.logBytes + second.logBytes,
+})
+
+const joinedPeak = ({ first, max }: Peak, second: Peak): Peak => ({ first, max: Math.max(max, second.max) })
+
+/** `connections`: those that the attacker held at once. */
+export const costOf = (period: Period, connections = 0): Cost => ({
+  heldMs: Math.round(period.heldMs),
+  rssMb: megabytes(growth(period.rss)),
+  descriptors: Math.max(0, growth(period.descriptors) - connections),
+  diskMb: megabytes(growth(period.diskBytes)),
+  logKb: Math.ceil(period.logBytes / 1_024),
+  mainThreadMs: Math.round(period.mainThreadMs),
+  unanswered: period.unanswered,
+})
+
+const growth = ({ first, max }: Peak): number => max - first
 const megabytes = (bytes: number): number => Math.round(bytes / 104_857.6) / 10
 
-/** The limits that a period broke, as `held 900 of 250 ms`. */
-export function broken(cost: Cost, limits: Limits): string[] {
+/** The limits that a period exceeded, as `the event loop held for 900 ms (limit 250)`. */
+export function exceeded(cost: Cost, limits: Limits): string[] {
   const rows: readonly [string, keyof Limits, string][] = [
     ['the event loop held for', 'heldMs', 'ms'],
     ['memory +', 'rssMb', 'MB'],

@@ -8,32 +8,32 @@ import { type Ping, schedule } from './pinger.ts'
 
 export interface Watched {
   readonly pid: number
-  /** An address that is answered at once, over plain HTTP. Without one, the time that the event loop is held is not known. */
-  readonly pingUrl?: string | undefined
+  /** An address that is answered at once, over plain HTTP. */
+  readonly pingUrl: string
   /** Where the program keeps its data. */
   readonly folder: string
 }
 
-/** Peaks of a period, and their values at its beginning. */
 export interface Seen {
   /**
    * The longest that a request to `pingUrl` waited for the main thread, in milliseconds. Only the time that this thread
-   * was on a processor counts, so that a busy machine is no fault of the program.
+   * was on a processor counts, so that other work on the machine is not blamed on the program.
    */
   readonly heldMs: number
   /** Why requests to `pingUrl` were not answered, although the program runs. */
   readonly unanswered: readonly string[]
   readonly mainThreadMs: number
-  /** With the time in which it waited for a processor. */
+  /** `mainThreadMs`, and the time in which the main thread waited for a processor. */
   readonly busyMs: number
   readonly rss: Peak
   readonly descriptors: Peak
   readonly diskBytes: Peak
 }
 
-interface Peak {
+/** The largest value in a period, and the value at its beginning. */
+export interface Peak {
   readonly first: number
-  readonly most: number
+  readonly max: number
 }
 
 const pageBytes = 4_096
@@ -43,12 +43,12 @@ const mainThread = `${pid}/task/${pid}`
 
 let held: Pick<Seen, 'heldMs' | 'unanswered'> = { heldMs: 0, unanswered: [] }
 let began = schedule(mainThread)
-const peaks = new Map<string, { first: number; most: number }>()
+const peaks = new Map<string, { first: number; max: number }>()
 
 function note(name: string, value: number): void {
   const peak = peaks.get(name)
-  if (peak) peak.most = Math.max(peak.most, value)
-  else peaks.set(name, { first: value, most: value })
+  if (peak) peak.max = Math.max(peak.max, value)
+  else peaks.set(name, { first: value, max: value })
 }
 
 async function bytesIn(place: string): Promise<number> {
@@ -81,7 +81,7 @@ async function samples(everyMs: number, take: () => Promise<void>): Promise<neve
   }
 }
 
-/** The program has ended: its test says so. */
+/** When the program ends, its files in /proc disappear. The test reports the end. */
 const ended = (): void => process.exit(0)
 
 process.on('message', async () => {
@@ -97,12 +97,10 @@ process.on('message', async () => {
 process.on('disconnect', ended)
 
 const work = [samples(50, memory), samples(100, descriptors), samples(400, disk)]
-if (pingUrl !== undefined) {
-  const pinger = new Worker(new URL('pinger.ts', import.meta.url), { workerData: { pid, url: pingUrl } })
-  pinger.on('message', ({ heldMs, lost }: Ping) => {
-    const unanswered = lost === undefined ? held.unanswered : [...held.unanswered, lost]
-    held = { heldMs: Math.max(held.heldMs, heldMs), unanswered }
-  })
-  pinger.once('exit', ended)
-}
+const pinger = new Worker(new URL('pinger.ts', import.meta.url), { workerData: { pid, url: pingUrl } })
+pinger.on('message', ({ heldMs, problem }: Ping) => {
+  const unanswered = problem === undefined ? held.unanswered : [...held.unanswered, problem]
+  held = { heldMs: Math.max(held.heldMs, heldMs), unanswered }
+})
+pinger.once('exit', ended)
 await Promise.race(work).catch(ended)

@@ -1,10 +1,9 @@
 // A service with one of everything that the console shows, on simulated hosts, and a list of all pages.
 import assert from 'node:assert/strict'
 import { type DevServer, makeFolder, startDev } from '../processes/dev-server.ts'
+import { markup } from '../tools/markup-everywhere.ts'
 
 const ns = '/api/v1/namespaces/svc-default'
-/** In the description of an image. */
-export const markup = '<img src=x onerror="window.hit=1"><b>bold</b>'
 export const options = {
   args: ['--driver', 'simulated', '--simulate', 'boot=20ms,stop=20ms', '--nodes', 'arm64=2,amd64=2'],
 }

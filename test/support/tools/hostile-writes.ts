@@ -30,7 +30,7 @@ export interface Way {
   readonly shapes: readonly Shape[]
 }
 
-/** Every so-manieth shape, another part for each way: what reads them is the same for all. */
+/** One shape of `step`, others for each way: what reads them is the same for all. */
 const someOf = (shapes: readonly Shape[], way: number, step = 4): readonly Shape[] =>
   shapes.filter((_, index) => (index + way) % step === 0)
 
@@ -337,8 +337,8 @@ export interface WriteRig extends AsyncDisposable {
   send(way: Way, text: string): Promise<{ readonly milliseconds: number; readonly status: number }>
 }
 
-/** Operations that wait for a node are not waited for: their cost is before that. */
-const patienceMs = 1_000
+/** The cost of an operation that waits for a node is before that. */
+const maxWaitMs = 1_000
 
 /** A service on both wires with an object of each kind. */
 export async function startWriteRig(): Promise<WriteRig> {
@@ -406,7 +406,7 @@ export async function startWriteRig(): Promise<WriteRig> {
         headers,
         ...(payload && { payload }),
       })
-      const { statusCode } = await Promise.race([answer, sleep(patienceMs, { statusCode: 0 })])
+      const { statusCode } = await Promise.race([answer, sleep(maxWaitMs, { statusCode: 0 })])
       const { user, system } = process.threadCpuUsage(before)
       return { milliseconds: (user + system) / 1_000, status: statusCode }
     },

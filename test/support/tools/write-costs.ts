@@ -39,21 +39,33 @@ async function bestOf(measure: () => Promise<number>, isEnough: (milliseconds: n
 /** Why a write by this way and shape costs too much; undefined if it does not. */
 export async function problemOf(rig: WriteRig, way: Way, shape: Shape): Promise<string | undefined> {
   const isCheap = (milliseconds: number): boolean => milliseconds <= ceilingMs / 4
-  const of = (bytes: number) => {
+  const costOfBytes = (bytes: number) => {
     const text = shape.body(bytes)
     return bestOf(async () => (await rig.send(way, text)).milliseconds, isCheap)
   }
   for (const bytes of [largest, dense]) {
-    const whole = await of(bytes)
+    const whole = await costOfBytes(bytes)
     if (whole > ceilingMs) return `${bytes} bytes take ${whole.toFixed()} ms`
     if (isCheap(whole)) continue
-    const [half, quarter] = [await of(bytes / 2), await of(bytes / 4)]
-    // Twice as much takes twice as long, and what is small is noise.
-    const isLinear = whole <= 2.5 * half + ceilingMs / 10 || half <= 2.5 * quarter + ceilingMs / 10
-    if (!isLinear)
-      return `${[quarter, half, whole].map((each) => each.toFixed()).join(', ')} ms for 1/4, 1/2, 1 of ${bytes}`
+    const half = await costOfBytes(bytes / 2)
+    // Four times as long would be quadratic; a few milliseconds are noise.
+    if (whole > 2.8 * half + ceilingMs / 10)
+      return `${bytes} bytes take ${whole.toFixed()} ms, and half of them ${half.toFixed()} ms`
   }
   return undefined
+}
+
+/** Refusals that come before a body is looked at. */
+const early: readonly number[] = [401, 403, 404, 405]
+
+/** Why the costs of a way prove nothing, or what its answers have wrong; undefined if all is well. */
+export async function answerProblemOf(rig: WriteRig, way: Way): Promise<string | undefined> {
+  const statuses = new Set<number>()
+  for (const shape of way.shapes) statuses.add((await rig.send(way, shape.body(100))).status)
+  if ([...statuses].every((status) => early.includes(status))) return `no body is looked at: ${[...statuses]}`
+  // 2.4.x answered so for a VM that does not exist.
+  const isFault = statuses.has(500) && way.name !== 'DELETE /resources/vm/delete'
+  return isFault ? 'answered with 500' : undefined
 }
 
 /** What `work` takes on the quiet machine. `prepare` comes before each try, and is not counted. */

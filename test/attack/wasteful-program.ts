@@ -1,5 +1,5 @@
-// A program that spends too much when a request says what, to prove that the watcher notices: node spendthrift.ts FOLDER.
-// It prints its address.
+// A program that spends too much of what the path of a request names, to prove that the watcher notices:
+// node wasteful-program.ts FOLDER. It prints its address.
 import fs from 'node:fs'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -7,6 +7,8 @@ import path from 'node:path'
 
 const folder = process.argv[2] ?? ''
 const kept: unknown[] = []
+/** Until then, requests are not answered. */
+let silentUntilMs = 0
 
 const spend: Readonly<Record<string, () => void>> = {
   '/': () => undefined,
@@ -20,9 +22,13 @@ const spend: Readonly<Record<string, () => void>> = {
   },
   '/disk': () => fs.writeFileSync(path.join(folder, 'file'), Buffer.alloc(70 * 2 ** 20, 1)),
   '/log': () => void process.stdout.write('a'.repeat(2 * 2 ** 20)),
+  '/silence': () => {
+    silentUntilMs = performance.now() + 1_000
+  },
 }
 
 const server = http.createServer((request, response) => {
+  if (performance.now() < silentUntilMs) return request.socket.destroy()
   spend[request.url ?? '']?.()
   response.end()
 })

@@ -1,5 +1,0 @@
-// Attacks of users without a role; see README.md.
-import { lowest } from './lowest.ts'
-import { attackAll } from './suite.ts'
-
-attackAll('users without a role', 'long', lowest)
