@@ -75,6 +75,7 @@ describe('a summary of reasons', () => {
       [{ reservedPorts: [port] }, nodes(2, 'mac', { isPortTaken: () => true }), 'No node has port 9000 free'],
       [{}, nodes(2, 'mac', { vms: 2, maxVms: 2 }), 'No node can run another VM: 2 nodes are at their VM limit'],
       [{ os: 'macos' }, nodes(2, 'mac', { macosVms: 2, maxMacosVms: 2 }), 'No node can run another macOS VM: 2 nodes are at Apple’s limit of macOS VMs'],
+      [{ os: 'macos' }, nodes(2, 'mac', { macosVms: 1, maxMacosVms: 0, noMacos: 'Log in' }), 'No node can run another macOS VM: 2 nodes cannot run more macOS guests: Log in'],
       [{ os: 'macos' }, nodes(2, 'pc', { noMacos: 'Not a Mac' }), 'No node can run macOS guests: Not a Mac'],
     ] // biome-ignore format: a table
     for (const [asked, all, expected] of cases) assert.equal(summary(asked, all), expected)

@@ -50,8 +50,8 @@ interface Row<C extends Cause> {
 
 const freeIn = (shortages: readonly Shortage[]): string => (shortages.every(isBeyond) ? '' : ' free')
 const maxIn = (shortages: readonly Shortage[]): number => Math.max(...shortages.map(({ free }) => free))
-const problemsIn = (obstacles: readonly { readonly problem: string }[]): string =>
-  [...new Set(obstacles.map(({ problem }) => problem))].slice(0, 2).join(', ')
+const problemsIn = (obstacles: readonly { readonly problem?: string }[]): string =>
+  [...new Set(obstacles.flatMap(({ problem }) => problem ?? []))].slice(0, 2).join(', ')
 const be = ({ nodes, isOne }: Subject, what: string): string => `${nodes} ${isOne ? 'is' : 'are'} ${what}`
 const have = ({ nodes, isOne }: Subject, what: string): string => `${nodes} ${isOne ? 'has' : 'have'} ${what}`
 const haveAtMost = ({ nodes, isOne }: Subject, what: string): string =>
@@ -113,12 +113,19 @@ const rows: { readonly [C in Cause]: Row<C> } = {
   },
   macosVms: {
     kind: 'capacity',
-    one: ({ limit }) =>
-      limit === 0
-        ? 'cannot run more macOS VMs: others on its host reach Apple’s limit'
-        : `is at Apple’s limit of ${counted(limit, 'macOS VM')} per host`,
+    one: ({ limit, problem }) =>
+      problem !== undefined
+        ? `cannot run macOS guests: ${problem}`
+        : limit === 0
+          ? 'cannot run more macOS VMs: others on its host reach Apple’s limit'
+          : `is at Apple’s limit of ${counted(limit, 'macOS VM')} per host`,
     none: () => 'can run another macOS VM',
-    some: (group) => be(group, 'at Apple’s limit of macOS VMs'),
+    some: (group) => {
+      const problems = problemsIn(group.obstacles)
+      return problems === ''
+        ? be(group, 'at Apple’s limit of macOS VMs')
+        : `${group.nodes} cannot run more macOS guests: ${problems}`
+    },
   },
   cordoned: {
     kind: 'unavailable',

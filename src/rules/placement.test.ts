@@ -104,6 +104,12 @@ describe('placement', () => {
         { ...arm, os: 'macos' },
         /cannot run more macOS VMs: others on its host reach Apple’s limit/,
       ],
+      [
+        { ...mac, noMacos: 'The keychain is locked', maxMacosVms: 0, macosVms: 0 },
+        arm,
+        /^a cannot run macOS guests: The keychain is locked$/,
+      ],
+      [{ ...mac, noMacos: 'The keychain is locked', maxMacosVms: 0 }, { ...arm, os: 'linux' }, /^a$/],
       [mac, { ...arm, os: 'linux' }, /^a$/],
       [{ ...mac, vms: 5, macosVms: 1 }, { ...arm, os: 'macos' }, /^a$/],
       [{ ...mac, maxMacosVms: undefined }, { ...arm, os: 'macos' }, /^a$/],

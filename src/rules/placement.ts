@@ -21,7 +21,7 @@ export type Obstacle =
   | { readonly cause: 'macos'; readonly problem: string }
   | { readonly cause: 'tag'; readonly tag: string }
   | { readonly cause: 'vms'; readonly limit: number }
-  | { readonly cause: 'macosVms'; readonly limit: number }
+  | { readonly cause: 'macosVms'; readonly limit: number; readonly problem?: string }
   | Shortage<'cpu'>
   | Shortage<'memory'>
   | { readonly cause: 'gpu'; readonly total: number }
@@ -57,13 +57,14 @@ export interface Capacity {
   readonly gpus: number
   /** Why the node cannot run macOS guests. */
   readonly noMacos?: string | undefined
+  /** Present where macOS VMs are counted; 0 as long as `noMacos` has a problem of the host. */
+  readonly maxMacosVms?: number | undefined
 }
 
 export interface Candidate extends Capacity {
   readonly unfit?: Unfit | undefined
   readonly images: readonly string[]
   readonly maxVms?: number | undefined
-  readonly maxMacosVms?: number | undefined
   readonly freeCpu: number
   readonly freeMemoryMiB: number
   readonly freeGpus: number
@@ -128,7 +129,9 @@ const shortage = <C extends Shortage['cause']>(
 const lasting: readonly Find<Capacity>[] = [
   ({ architecture: has }, { architecture: requested }) =>
     has !== requested && { cause: 'architecture', has, requested },
-  ({ noMacos: problem }, { os }) => os === 'macos' && problem !== undefined && { cause: 'macos', problem },
+  // A node that counts macOS VMs is a Mac, whose problem an operator can solve.
+  ({ noMacos: problem, maxMacosVms }, { os }) =>
+    os === 'macos' && problem !== undefined && maxMacosVms === undefined && { cause: 'macos', problem },
   ({ tags }, { tag, tagRequired }) => tagRequired && tag !== undefined && !tags.includes(tag) && { cause: 'tag', tag },
   ({ cpu: total }, { cpu }) => shortage('cpu', total, total, cpu),
   (node, demand) => shortage('memory', node.memoryMiB, node.memoryMiB, memoryFor(node, demand)),
@@ -139,8 +142,10 @@ const lasting: readonly Find<Capacity>[] = [
 const passing: readonly Find<Candidate>[] = [
   (node) => node.unfit,
   ({ maxVms: limit, vms }) => limit !== undefined && vms >= limit && { cause: 'vms', limit },
-  ({ macosVms, maxMacosVms: limit }, { os }) =>
-    limit !== undefined && mayBeMacos(os) && macosVms >= limit && { cause: 'macosVms', limit },
+  ({ macosVms, maxMacosVms: limit, noMacos: problem }, { os }) =>
+    limit !== undefined &&
+    mayBeMacos(os) &&
+    macosVms >= limit && { cause: 'macosVms', limit, ...(limit === 0 && problem !== undefined && { problem }) },
   ({ freeCpu, cpu: total }, { cpu }) => shortage('cpu', freeCpu, total, cpu),
   (node, demand) => shortage('memory', node.freeMemoryMiB, node.memoryMiB, memoryFor(node, demand)),
   ({ freeGpus, gpus: total }, { gpuPassthrough }) => gpuPassthrough && freeGpus < 1 && { cause: 'gpu', total },
@@ -162,7 +167,8 @@ interface Reported {
   readonly name: string
   readonly tags: readonly string[]
   readonly report?:
-    | (Pick<NodeReport, 'architecture' | 'cpu' | 'memoryMiB' | 'gpus'> & { readonly noMacos?: string | undefined })
+    | (Pick<NodeReport, 'architecture' | 'cpu' | 'memoryMiB' | 'gpus'> &
+        Partial<Pick<Capacity, 'noMacos' | 'maxMacosVms'>>)
     | undefined
 }
 
@@ -175,6 +181,7 @@ export const nodeCapacity = ({ name, tags, report }: Reported): Capacity => ({
   memoryMiB: report?.memoryMiB ?? 0,
   gpus: report?.gpus ?? 0,
   noMacos: report?.noMacos,
+  maxMacosVms: report?.maxMacosVms,
 })
 
 /** Nothing is known about nodes that never reported. */

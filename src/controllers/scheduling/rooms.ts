@@ -174,7 +174,6 @@ export class Rooms {
       unfit: this.#unfit(entry.value),
       images: report?.images ?? [],
       maxVms: report?.maxVms,
-      maxMacosVms: report?.maxMacosVms,
       freeCpu: report?.cpu ?? 0,
       freeMemoryMiB: report?.memoryMiB ?? 0,
       freeGpus: report?.gpus ?? 0,
