@@ -48,6 +48,13 @@ describe('agent', () => {
     assert.ok(report.cpu >= 1 && report.memoryMiB > 100 && report.diskFreeGb >= 0)
   })
 
+  it('the agent reports checks of its host, from the first report', async () => {
+    const checks = [{ check: 'sleep', look: async () => ({ result: 'ok', found: 'never' }) as const }]
+    const known = server.nodes.length
+    await rig.restart({ checks })
+    assert.deepEqual(server.nodes[known]?.checks, [{ check: 'sleep', result: 'ok', found: 'never' }])
+  })
+
   it('the agent deploys a VM, and stores no secret', async () => {
     const report = await deploy('a')
     assert.deepEqual(report, {

@@ -9,6 +9,8 @@ import { retry, retryPolicies } from '../platform/retry.ts'
 import { Captures } from './captures/captures.ts'
 import { captureServer } from './captures/server.ts'
 import { openCaptureStates } from './captures/states.ts'
+import type { Check } from './doctor/doctor.ts'
+import { createHostChecks } from './doctor/host-checks.ts'
 import { type CapacityOptions, createCapacity, NoAddress } from './host/capacity.ts'
 import { holdFolder } from './host/hold-folder.ts'
 import { createAddresses } from './link/addresses.ts'
@@ -36,6 +38,8 @@ export interface AgentOptions extends NodeImagesOptions {
   readonly name: string
   readonly version: string
   readonly capacity?: CapacityOptions
+  /** Checks of the host, repeated and reported. */
+  readonly checks?: readonly Check[]
   /** Called if the node has not joined the cluster, or was removed from it. */
   readonly joinToken?: (() => Promise<string>) | undefined
   /** Replaces the key of a node that has joined. */
@@ -277,6 +281,7 @@ function createNodeReport(
   roster: Roster,
 ): NodeReport {
   const capacity = createCapacity({ options: options.capacity ?? {}, driver, version, folder, log })
+  const hostChecks = createHostChecks(options.checks ?? [], folder)
   const reporter = createNodeReporter(connection)
   const send = async (signal: AbortSignal): Promise<void> => {
     const { apiUrl } = connection
@@ -286,7 +291,8 @@ function createNodeReport(
       ...(imageSpace && { imageSpace }),
       ...(peerServer && { peerPort: peerServer.port }),
     }
-    const body = await capacity.report({ apiUrl, images: images.names(), cache, ownPorts: roster.ports() })
+    const checks = await hostChecks()
+    const body = await capacity.report({ apiUrl, images: images.names(), checks, cache, ownPorts: roster.ports() })
     const answer = await reporter.report(body, signal)
     if (answer?.peerSecrets) peerServer?.trust(answer.peerSecrets, credentials())
   }

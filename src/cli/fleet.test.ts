@@ -59,6 +59,26 @@ describe('node list', () => {
   })
 })
 
+describe('node show', () => {
+  it('node show lists problems before warnings, each with the command that solves it', async () => {
+    const checks = [
+      { check: 'limits', result: 'ok', found: 'system defaults' },
+      { check: 'sleep', result: 'warning', found: 'after 10 minutes', advice: 'Run sudo pmset -a sleep 0' },
+      { check: 'login session', result: 'problem', found: 'no user at the screen', advice: 'Log in as admin' },
+    ] as const
+    serve(service, { 'GET nodes': answers({ items: [nodeOf({ name: 'mac-1', checks: [...checks] })] }) })
+    const shown = lines((await svc3('node show mac-1')).stdout).map((line) => line.trim().replace(/: {2,}/, ': '))
+    const first = shown.indexOf('Problems: login session: no user at the screen')
+    assert.deepEqual(shown.slice(first, first + 4), [
+      'Problems: login session: no user at the screen',
+      'Log in as admin',
+      'Warnings: sleep: after 10 minutes',
+      'Run sudo pmset -a sleep 0',
+    ])
+    assert.ok(shown.indexOf('Checks: limits: system defaults') > first)
+  })
+})
+
 describe('node changes', () => {
   const node = nodeOf({ name: 'mini-1', namespace: 'svc-ios' })
   /** Each line: the command, the route, the body and the message. */

@@ -15,6 +15,7 @@ import { notifySupervisor } from '../platform/notify.ts'
 import { lookAfterLog } from '../platform/own-log.ts'
 import type { RunAgentOptions } from './agent-options.ts'
 import { type AgentSettings, AgentSettingsError, appleNetwork, readAgentSettings } from './agent-settings.ts'
+import { hostChecks } from './host-checks.ts'
 import { remembered } from './remembered.ts'
 
 /** Returns the exit code when the agent has stopped. */
@@ -83,6 +84,7 @@ function start(
     imageFolder: imageDir,
     driver: driverFor(options, settings),
     version,
+    checks: hostChecks(options),
     capacity: { architecture, ip, cpu, memoryMiB, maxVms },
     log,
     trust: options.trust(apiUrls, pin),

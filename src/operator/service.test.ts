@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { given, run } from '../../test/support/rigs/cli-host.ts'
-import { type DoctorCheck, showChecks } from './doctor.ts'
+import type { HostCheck } from '../api/nodes/node-report.ts'
+import { showChecks } from './doctor.ts'
 import { type Install, installRequest, noSystemd, showStatus } from './service.ts'
 
 async function asked(line: string, options: Parameters<typeof run>[1] = {}): Promise<Install & { stderr: string }> {
@@ -132,7 +133,7 @@ describe('svc3 agent and server status, upgrade, uninstall', () => {
 })
 
 describe('svc3 agent doctor', () => {
-  const checks: readonly DoctorCheck[] = [
+  const checks: readonly HostCheck[] = [
     { check: 'node', result: 'ok', found: 'Node 24.1.0' },
     { check: 'virtualisation', result: 'warning', found: 'none', advice: 'turn it on' },
   ]

@@ -10,7 +10,7 @@ interface Imports {
 export const rooms: Readonly<Record<string, Imports>> = {
   agent: {
     imports:
-      'agent/captures, agent/host, agent/images, agent/link, agent/measurements, agent/state, agent/vms, api, client, drivers, platform',
+      'agent/captures, agent/doctor (agent.ts), agent/host, agent/images, agent/link, agent/measurements, agent/state, agent/vms, api, client, drivers, platform',
   },
   'agent/captures': {
     imports:

@@ -11,6 +11,7 @@ import { CopiesOnNode } from '../images/copies.tsx'
 import type { Named } from '../paths.ts'
 import { nodeItems } from './actions.tsx'
 import { Blocks } from './blocks.tsx'
+import { HostChecks } from './checks.tsx'
 import { NodeCapacity, NodeState } from './state.tsx'
 
 const MeasuredCharts = lazy(async () => ({ default: (await import('../charts/measured.tsx')).MeasuredCharts }))
@@ -42,6 +43,7 @@ export const NodeDetail = ({ namespace, name }: Named) => (
           <Card title="Details">
             <Details node={node} />
           </Card>
+          {node.checks && <HostChecks checks={node.checks} />}
           <Card title="VMs">
             <Blocks node={node} />
           </Card>

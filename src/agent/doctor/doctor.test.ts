@@ -24,7 +24,6 @@ import {
   spaceCheck,
   virtualisationCheck,
 } from './doctor.ts'
-import { macCheck, type RunTool, sleepCheck, softnetCheck } from './mac.ts'
 import { serverChecks } from './server.ts'
 
 const signal = new AbortController().signal
@@ -85,45 +84,6 @@ describe('doctor, host', () => {
       }),
     )
     assert.deepEqual([refused.result, refused.advice], ['problem', 'agent.json: chmod 600'])
-  })
-
-  it("the doctor's checks of a host report whether a Mac sleeps", async () => {
-    const said = (minutes: number) => async () =>
-      `System-wide power settings:\n sleep                ${minutes} (sleep prevented)\n`
-    assert.equal((await one(sleepCheck(said(0)))).result, 'ok')
-    const asleep = await one(sleepCheck(said(10)))
-    assert.deepEqual([asleep.result, asleep.found], ['warning', 'after 10 minutes'])
-  })
-
-  it("the doctor's checks of a host report whether a Mac can run VMs, and what to do otherwise", async () => {
-    const mac = { platform: 'darwin', arch: 'arm64' }
-    const says =
-      (version: string, support = '1'): RunTool =>
-      async (program) =>
-        program === 'sw_vers' ? `${version}\n` : `${support}\n`
-    const cases: readonly (readonly [RunTool, typeof mac, string, RegExp, RegExp | undefined])[] = [
-      [says('15.1'), mac, 'ok', /^macOS 15\.1, Apple's Virtualization framework$/, undefined],
-      [says('13.6'), mac, 'warning', /macOS 13\.6/, /Update to macOS 14/],
-      [says('12.7'), mac, 'problem', /macOS 12\.7/, /to macOS 13 or newer/],
-      [says('15.1', '0'), mac, 'problem', /none/, /this macOS is a VM/],
-      [says('15.1'), { ...mac, arch: 'x64' }, 'problem', /darwin on x64/, /Use --driver qemu/],
-      [says(''), { platform: 'linux', arch: 'arm64' }, 'problem', /linux on arm64/, /Use --driver qemu/],
-    ]
-    for (const [ask, host, result, found, advice] of cases) {
-      const seen = await one(macCheck(ask, host))
-      assert.equal(seen.result, result, seen.found)
-      assert.match(seen.found, found)
-      if (advice) assert.match(seen.advice ?? '', advice)
-      else assert.equal(seen.advice, undefined)
-    }
-  })
-
-  it("the doctor's checks of a host report whether Softnet, which has to be root, can isolate guests", async () => {
-    const file = (mode: number, uid: number) => async () => ({ path: '/opt/softnet', mode, uid })
-    assert.equal((await one(softnetCheck(file(0o104755, 0)))).result, 'ok')
-    assert.match((await one(softnetCheck(async () => undefined))).advice ?? '', /brew reinstall openai\/tools\/tart/)
-    for (const look of [file(0o100755, 0), file(0o104755, 501)])
-      assert.match((await one(softnetCheck(look))).advice ?? '', /sudo chown root \/opt\/softnet && sudo chmod u\+s/)
   })
 
   it("the doctor's checks of a host have a result on every host", async () => {

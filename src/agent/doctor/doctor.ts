@@ -3,6 +3,7 @@
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
+import type { HostCheck } from '../../api/nodes/node-report.ts'
 import type { Driver } from '../../drivers/driver.ts'
 import { type Accelerator, acceleratorFor, hostArchitecture } from '../../drivers/qemu/accel.ts'
 import { findUefi } from '../../drivers/qemu/firmware.ts'
@@ -13,11 +14,7 @@ import { succeeds } from '../../platform/succeeds.ts'
 import { sizeText } from '../../rules/sizes.ts'
 import { listeners } from '../host/listening-ports.ts'
 
-export interface CheckResult {
-  readonly result: 'ok' | 'warning' | 'problem'
-  readonly found: string
-  readonly advice?: string
-}
+export type CheckResult = Omit<HostCheck, 'check'>
 
 export interface Check {
   readonly check: string
@@ -29,10 +26,7 @@ export const ok = (found: string): CheckResult => ({ result: 'ok', found })
 export const warning = (found: string, advice: string): CheckResult => ({ result: 'warning', found, advice })
 export const problem = (found: string, advice: string): CheckResult => ({ result: 'problem', found, advice })
 
-export async function examine(
-  checks: readonly Check[],
-  signal: AbortSignal,
-): Promise<readonly (CheckResult & { readonly check: string })[]> {
+export async function examine(checks: readonly Check[], signal: AbortSignal): Promise<readonly HostCheck[]> {
   return Promise.all(
     checks.map(async ({ check, look }) => {
       try {
@@ -152,7 +146,8 @@ export const spaceCheck = (dataDir: string): Check => ({
   async look() {
     const { bavail, bsize } = await fs.statfs(await existing(dataDir))
     const free = (bavail * bsize) / gib
-    const found = `${sizeText(bavail * bsize)} free for ${dataDir}`
+    // Rounded, because a node reports it again whenever it changes.
+    const found = `${sizeText(Number(free.toPrecision(2)) * gib)} free for ${dataDir}`
     if (free < 5) return problem(found, 'Free disk space; an image does not fit')
     return free < 50 ? warning(found, 'Enough for a test; macOS images take 25 to 90 GiB each') : ok(found)
   },

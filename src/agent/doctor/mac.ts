@@ -1,5 +1,9 @@
-// Checks of a Mac: whether it can run VMs, stays awake and can isolate guests. The output of macOS's programs is passed in,
-// so that the checks can be tested on any host.
+// Checks of a Mac: whether it can run VMs, what the agent's session may do there, and what stops VMs after a while. The
+// output of macOS's programs is passed in, so that the checks can be tested on any host.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { succeeds } from '../../platform/succeeds.ts'
+import { counted } from '../../rules/sizes.ts'
 import { type Check, ok, problem, warning } from './doctor.ts'
 
 /** Runs a program and returns its output. */
@@ -8,49 +12,257 @@ export type RunTool = (program: string, ...words: string[]) => Promise<string>
 const minMacos = 13
 /** The first version that can suspend VMs, which is how a running VM is saved. */
 const suspendingMacos = 14
+/** tart's formula depends on that of Softnet, which requires this version. */
+const formulaMacos = 15
+/** Since this version macOS VMs need an unlocked keychain, and programs need leave for the local network. */
+const guardedMacos = 15
+/** Macs with these processors do not boot macOS before 13.4. */
+const minChipOfNewGuests = 4
 
-interface Host {
+export interface MacHost {
   readonly platform: string
   readonly arch: string
+  /** The account that VMs run in. */
+  readonly user: string
+  readonly uid: number
+  readonly home: string
+  /** The program that listens on the ports of VMs. */
+  readonly node: string
 }
 
-export const macCheck = (ask: RunTool, { platform, arch }: Host): Check => ({
+const majorOf = (version: string): number => Number(version.split('.')[0])
+const macosVersion = async (ask: RunTool): Promise<string> => (await ask('sw_vers', '-productVersion')).trim()
+
+/** Undefined if the setting does not exist, or cannot be read. */
+const setting = (ask: RunTool, domain: string, key: string): Promise<string | undefined> =>
+  ask('defaults', 'read', `/Library/Preferences/${domain}`, key).then(
+    (text) => text.trim(),
+    () => undefined,
+  )
+
+export const macCheck = (ask: RunTool, { platform, arch }: Pick<MacHost, 'platform' | 'arch'>): Check => ({
   check: 'virtualisation',
   async look() {
     if (platform !== 'darwin' || arch !== 'arm64')
       return problem(`${platform} on ${arch}`, 'Use --driver qemu here; tart runs on Macs with Apple silicon')
-    const version = (await ask('sw_vers', '-productVersion')).trim()
+    const version = await macosVersion(ask)
     if ((await ask('sysctl', '-n', 'kern.hv_support')).trim() !== '1')
       return problem(`macOS ${version}, none`, 'Use a physical Mac; this macOS is a VM')
-    const found = `macOS ${version}, Apple's Virtualization framework`
-    const major = Number(version.split('.')[0])
-    if (!(major >= minMacos)) return problem(found, `Update this Mac to macOS ${minMacos} or newer`)
-    return major < suspendingMacos
-      ? warning(found, `Update to macOS ${suspendingMacos} to suspend VMs; until then, saving a VM restarts it`)
-      : ok(found)
+    const chip = await ask('sysctl', '-n', 'machdep.cpu.brand_string').catch(() => '')
+    const isNew = Number(/Apple M(\d+)/.exec(chip)?.[1] ?? 0) >= minChipOfNewGuests
+    const guests = isNew ? `; ${chip.trim()} boots guests with macOS 13.4 or newer only` : ''
+    const found = `macOS ${version}, Apple's Virtualization framework${guests}`
+    const major = majorOf(version)
+    if (!(major >= minMacos)) return problem(found, `Update this Mac to macOS ${formulaMacos} or newer`)
+    if (major >= formulaMacos) return ok(found)
+    const saving = major < suspendingMacos ? '. Until then, saving a VM restarts it' : ''
+    return warning(found, `Update to macOS ${formulaMacos}: Homebrew installs tart and Softnet only there${saving}`)
   },
 })
 
 /** When a Mac sleeps, its VMs stop, too. */
-export const sleepCheck = (ask: RunTool): Check => ({
+const sleepCheck = (ask: RunTool): Check => ({
   check: 'sleep',
   async look() {
     const minutes = Number(/^[ \t]*sleep\s+(\d+)/m.exec(await ask('pmset', '-g'))?.[1] ?? 0)
     return minutes === 0
       ? ok('never')
-      : warning(`after ${minutes} minutes`, 'sudo pmset -a sleep 0 disksleep 0 displaysleep 0 womp 1 autorestart 1')
+      : warning(`after ${minutes} minutes`, 'Run sudo pmset -a sleep 0 disksleep 0 displaysleep 0 womp 1 autorestart 1')
   },
 })
 
+/**
+ * Apple's framework makes a key for each macOS VM in the login keychain. The keychain is unlocked by a login at the screen
+ * or by its password. The question about the keychain fails at once in the session of a daemon, which cannot ask back.
+ */
+const sessionCheck = (ask: RunTool, { user, home }: MacHost): Check => ({
+  check: 'login session',
+  async look() {
+    const keychain = path.join(home, 'Library/Keychains/login.keychain-db')
+    const [version, screen, session, isUnlocked] = await Promise.all([
+      macosVersion(ask),
+      ask('stat', '-f', '%Su', '/dev/console'),
+      ask('launchctl', 'managername').catch(() => 'unknown'),
+      succeeds(ask('security', 'show-keychain-info', keychain)),
+    ])
+    const atScreen = screen.trim() === 'root' ? 'no user' : screen.trim()
+    const words = `${atScreen} at the screen, login keychain ${isUnlocked ? 'unlocked' : 'locked or missing'}`
+    const found = `${words} (${session.trim()} session of ${user})`
+    if (atScreen === user || isUnlocked || majorOf(version) < guardedMacos) return ok(found)
+    const advice = `Log in as ${user} at the screen or by Screen Sharing. Without a screen, run as ${user} after each restart: security unlock-keychain ${keychain}`
+    return { ...problem(found, advice), preventsMacos: true }
+  },
+})
+
+const vaultCheck = (ask: RunTool): Check => ({
+  check: 'filevault',
+  look: async () =>
+    /FileVault is On/.test(await ask('fdesetup', 'status'))
+      ? warning(
+          'on: after a restart the Mac waits for a password, and no login is automatic',
+          'Run sudo fdesetup disable. To keep it, restart the Mac with sudo fdesetup authrestart',
+        )
+      : ok('off'),
+})
+
+const autoLoginCheck = (ask: RunTool, { user }: MacHost): Check => ({
+  check: 'automatic login',
+  async look() {
+    const name = await setting(ask, 'com.apple.loginwindow', 'autoLoginUser')
+    // Over SSH, sysadminctl may set the name without the password.
+    const hasPassword = await succeeds(ask('stat', '/etc/kcpassword'))
+    if (name === user && hasPassword) return ok(user)
+    const found = name === undefined ? 'off' : hasPassword ? `as ${name}` : `as ${name}, without a stored password`
+    return warning(
+      found,
+      `At the Mac's screen, run sudo sysadminctl -autologin set -userName ${user} -password - (asks for the password)`,
+    )
+  },
+})
+
+const maxLeaseSeconds = 3_600
+const defaultLeaseSeconds = 86_400
+const sharingSettings = 'SystemConfiguration/com.apple.InternetSharing.default.plist'
+
+/** About 253 guests have addresses of the Mac, each until its lease ends. Softnet and bridges have other leases. */
+export const leaseCheck = (ask: RunTool, isShared: () => Promise<boolean>): Check => ({
+  check: 'dhcp leases',
+  async look() {
+    if (!(await isShared())) return ok('not needed by this network')
+    const bootpd = await setting(ask, sharingSettings, 'bootpd')
+    const seconds = Number(/DHCPLeaseTimeSecs"? = "?(\d+)/.exec(bootpd ?? '')?.[1] ?? defaultLeaseSeconds)
+    if (seconds <= maxLeaseSeconds) return ok(`${seconds} s`)
+    return warning(
+      `${seconds} s: after some 250 VMs in that time, new ones get no address, or that of another`,
+      `Run sudo defaults write /Library/Preferences/${sharingSettings} bootpd -dict DHCPLeaseTimeSecs -int 600`,
+    )
+  },
+})
+
+const privateAddress = /^(10|192\.168|172\.(1[6-9]|2\d|3[01]))\./
+const ranges = '"10.0.0.0/8" "172.16.0.0/12" "192.168.0.0/16"'
+const allowLocal = ['Ethernet', 'WiFi']
+  .map(
+    (kind) =>
+      `sudo defaults write com.apple.network.local-network Allowed${kind}LocalNetworkAddresses -array ${ranges}`,
+  )
+  .join(' && ')
+
+/** `connect` returns the code of the error. macOS refuses what it blocks as if there were no route. */
+export const localNetworkCheck = (ask: RunTool, connect: (address: string) => Promise<string | undefined>): Check => ({
+  check: 'local network',
+  async look() {
+    if (majorOf(await macosVersion(ask)) < guardedMacos) return ok('not guarded by this macOS')
+    const route = await ask('route', '-n', 'get', 'default').catch(() => '')
+    const [, gateway = ''] = /gateway: (\S+)/.exec(route) ?? []
+    const [, card = ''] = /interface: (\S+)/.exec(route) ?? []
+    if (!privateAddress.test(gateway)) return ok('not tried: no private address of a router is known')
+    return (await connect(gateway)) === 'EHOSTUNREACH'
+      ? problem(
+          `${gateway} on ${card} cannot be reached (EHOSTUNREACH), very probably because of Local Network privacy: VMs cannot either`,
+          `Run ${allowLocal}, and restart the Mac`,
+        )
+      : ok(`${gateway} on ${card} can be reached`)
+  },
+})
+
+const updateCheck = (ask: RunTool): Check => ({
+  check: 'automatic updates',
+  look: async () =>
+    (await setting(ask, 'com.apple.SoftwareUpdate', 'AutomaticallyInstallMacOSUpdates')) === '1'
+      ? warning(
+          'on: macOS restarts this Mac and its VMs',
+          'Run sudo defaults write /Library/Preferences/com.apple.SoftwareUpdate AutomaticallyInstallMacOSUpdates -bool false',
+        )
+      : ok('off'),
+})
+
+const firewall = '/usr/libexec/ApplicationFirewall/socketfilterfw'
+
+const firewallCheck = (ask: RunTool, { node }: MacHost): Check => ({
+  check: 'firewall',
+  async look() {
+    if (/disabled/i.test(await ask(firewall, '--getglobalstate'))) return ok('off')
+    if (/enabled/i.test(await ask(firewall, '--getblockall')))
+      return warning('blocks all connections to this Mac, and so to its VMs', `Run sudo ${firewall} --setblockall off`)
+    if (/permitted|allowed/i.test(await ask(firewall, '--getappblocked', node))) return ok(`on, allows ${node}`)
+    return warning(
+      `on, and does not allow ${node}, through which VMs are reached`,
+      `Run sudo ${firewall} --add ${node} && sudo ${firewall} --unblockapp ${node}`,
+    )
+  },
+})
+
+const machineProcess = 'com.apple.Virtualization.VirtualMachine'
+
+/** tart lists only the VMs of the account that it runs in. */
+const othersCheck = (ask: RunTool, { uid }: MacHost): Check => ({
+  check: 'other accounts',
+  async look() {
+    const lines = (await ask('ps', '-axo', 'uid=,user=,comm='))
+      .split('\n')
+      .filter((line) => line.endsWith(machineProcess))
+    const owners = lines.map((line) => line.trim().split(/\s+/)).filter(([owner]) => Number(owner) !== uid)
+    if (owners.length === 0) return ok('run no VMs')
+    const names = [...new Set(owners.map(([, name]) => name))].join(', ')
+    return warning(
+      `${names} ${owners.length === 1 ? 'runs' : 'run'} ${counted(owners.length, 'VM')}`,
+      'Stop these VMs. Apple allows two macOS VMs per Mac, over all accounts',
+    )
+  },
+})
+
+/** macOS keeps daemons from external volumes. Between volumes APFS cannot clone files. */
+export const volumeCheck = (dataDir: string, imageDir: string): Check => ({
+  check: 'volumes',
+  async look() {
+    const folders = await Promise.all([dataDir, imageDir].map((each) => fs.realpath(each).catch(() => each)))
+    const outside = folders.find((each) => each.startsWith('/Volumes/'))
+    if (outside !== undefined)
+      return warning(
+        `${outside} is on another volume than macOS, which keeps services from external disks`,
+        'Move it to the internal disk, or allow node in System Settings → Privacy & Security → Full Disk Access',
+      )
+    const [data, images] = await Promise.all(folders.map((each) => fs.stat(each).catch(() => undefined)))
+    return data && images && data.dev !== images.dev
+      ? warning(
+          `${imageDir} and ${dataDir} are on different volumes: each VM copies its whole image`,
+          'Use one volume for --images and --data',
+        )
+      : ok('one volume for images and VMs')
+  },
+})
+
+export const accountChecks = (ask: RunTool, mac: MacHost): readonly Check[] => [
+  sessionCheck(ask, mac),
+  autoLoginCheck(ask, mac),
+  othersCheck(ask, mac),
+]
+
+/** Of any Mac, whatever runs the VMs. */
+export const settingChecks = (ask: RunTool, mac: MacHost): readonly Check[] => [
+  sleepCheck(ask),
+  vaultCheck(ask),
+  updateCheck(ask),
+  firewallCheck(ask, mac),
+]
+
+interface ProgramFile {
+  readonly path: string
+  readonly mode: number
+  readonly uid: number
+}
+
 /** Softnet needs root. Without the set-user-id bit it asks for a password at every start, which a service cannot answer. */
-export const softnetCheck = (
-  find: () => Promise<{ readonly path: string; readonly mode: number; readonly uid: number } | undefined>,
-): Check => ({
+export const softnetCheck = (find: () => Promise<ProgramFile | undefined>): Check => ({
   check: 'network',
   async look() {
     const file = await find()
     if (!file)
-      return problem('softnet not found', 'Run brew reinstall openai/tools/tart, which includes it, or omit --network')
+      return problem(
+        'softnet not found',
+        'Run brew trust openai/tools (Homebrew 6 or newer), then brew install openai/tools/softnet (macOS 15 or newer); or omit --network',
+      )
     if (file.uid === 0 && (file.mode & 0o4000) !== 0) return ok(`isolated by ${file.path}`)
     return problem(
       `${file.path} cannot become root`,

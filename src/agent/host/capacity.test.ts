@@ -4,15 +4,16 @@ import dns from 'node:dns'
 import os from 'node:os'
 import { describe, it } from 'node:test'
 import { scriptedDriver, World } from '../../../test/support/stand-ins/scripted-driver.ts'
+import type { HostCheck } from '../../api/nodes/node-report.ts'
 import type { Driver, Probe } from '../../drivers/driver.ts'
 import { createLog } from '../../platform/log.ts'
 import { addressFor, type CapacityOptions, createCapacity, NoAddress, ownAddress } from './capacity.ts'
 
 const probe: Probe = { ok: true, version: 'test', architectures: ['amd64'], gpus: 0 }
 
-function report(options: CapacityOptions, probed: Partial<Probe> = {}) {
+function report(options: CapacityOptions, probed: Partial<Probe> = {}, checks: readonly HostCheck[] = []) {
   const driver: Driver = { ...scriptedDriver(new World()), probe: async () => ({ ...probe, ...probed }) }
-  const input = { apiUrl: 'http://127.0.0.1:1', images: ['tiny'], cache: {}, ownPorts: new Set<number>() }
+  const input = { apiUrl: 'http://127.0.0.1:1', images: ['tiny'], checks, cache: {}, ownPorts: new Set<number>() }
   return createCapacity({ options, driver, version: '3', folder: os.tmpdir(), log: createLog('silent') }).report(input)
 }
 
@@ -37,6 +38,20 @@ describe('report of a node', () => {
     assert.deepEqual(await said({ architecture: 'arm64' }, { noMacos }), ['only on Macs', undefined])
     assert.deepEqual(await said({ architecture: 'amd64' }, { noMacos: { arm64: 'x' } }), [undefined, undefined])
     assert.deepEqual(await said({ architecture: 'arm64' }, { maxMacosVms: 2 }), [undefined, 2])
+  })
+
+  it('a check that prevents macOS takes the seats of a Mac, and is the reason of other hosts', async () => {
+    const found = { check: 'login session', result: 'problem', found: 'No login', advice: 'Log in' } as const
+    const said = async (check: HostCheck, probed: Partial<Probe>) => {
+      const { noMacos, maxMacosVms } = await report({}, probed, [check])
+      return [noMacos, maxMacosVms]
+    }
+    const prevents = { ...found, preventsMacos: true }
+    assert.deepEqual(await said(prevents, { maxMacosVms: 2 }), ['No login. Log in', 0])
+    assert.deepEqual(await said(prevents, {}), ['No login. Log in', undefined])
+    assert.deepEqual(await said(prevents, { noMacos: { amd64: 'not set up' } }), ['not set up', undefined])
+    assert.deepEqual(await said(found, { maxMacosVms: 2 }), [undefined, 2])
+    assert.deepEqual(await said({ ...prevents, result: 'ok' }, { maxMacosVms: 2 }), [undefined, 2])
   })
 
   it('the report of a node has its problem', async () => {

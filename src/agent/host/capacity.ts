@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import net from 'node:net'
 import os from 'node:os'
 import type { Architecture } from '../../api/architecture.ts'
-import type { NodeReport } from '../../api/nodes/node-report.ts'
+import type { HostCheck, NodeReport } from '../../api/nodes/node-report.ts'
 import type { Driver, Probe } from '../../drivers/driver.ts'
 import type { Log } from '../../platform/log.ts'
 import { busyPorts, listeners } from './listening-ports.ts'
@@ -27,6 +27,7 @@ interface CapacityInput {
   /** The server, by whose address the node determines its own. */
   readonly apiUrl: string
   readonly images: readonly string[]
+  readonly checks?: readonly HostCheck[]
   readonly cache: Pick<NodeReport, 'cache' | 'imageSpace' | 'peerPort'>
   readonly ownPorts: ReadonlySet<number>
 }
@@ -64,7 +65,7 @@ export function createCapacity(fixed: Pick<CapacityInput, Fixed>): Capacity {
 
   return {
     moved: () => addresses.clear(),
-    async report({ apiUrl, images, cache, ownPorts }) {
+    async report({ apiUrl, images, checks = [], cache, ownPorts }) {
       const found = await probe()
       const { ok, problem, version: driverVersion, architectures, gpus, maxVms: driverLimit, maxMacosVms } = found
       const architecture = options.architecture ?? chooseArchitecture(architectures)
@@ -74,7 +75,8 @@ export function createCapacity(fixed: Pick<CapacityInput, Fixed>): Capacity {
       loggedProblem = trouble
       const ip = await addressTowards(apiUrl)
       const maxVms = smallest(options.maxVms, driverLimit)
-      const noMacos = found.noMacos?.[architecture]
+      const blocked = checks.find(({ result, preventsMacos }) => result === 'problem' && preventsMacos)
+      const noMacos = found.noMacos?.[architecture] ?? (blocked && `${blocked.found}. ${blocked.advice}`)
       return {
         ip,
         architecture,
@@ -82,7 +84,7 @@ export function createCapacity(fixed: Pick<CapacityInput, Fixed>): Capacity {
         memoryMiB: options.memoryMiB ?? Math.floor((os.totalmem() * memoryShare) / mib),
         gpus,
         ...(maxVms !== undefined && { maxVms }),
-        ...(maxMacosVms !== undefined && { maxMacosVms }),
+        ...(maxMacosVms !== undefined && { maxMacosVms: blocked ? 0 : maxMacosVms }),
         ...(noMacos !== undefined && { noMacos: noMacos.slice(0, 2_048) }),
         diskFreeGb: await freeGb(folder),
         driver: driver.name,
@@ -90,6 +92,7 @@ export function createCapacity(fixed: Pick<CapacityInput, Fixed>): Capacity {
         version,
         os: `${os.type()} ${os.release()}`.slice(0, 256),
         ...(trouble !== undefined && { problem: trouble.slice(0, 2_048) }),
+        ...(checks.length > 0 && { checks: [...checks] }),
         ...(driver.warm && { takesSlots: true }),
         images: images.slice(0, 1_000),
         ...cache,

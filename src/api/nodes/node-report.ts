@@ -5,6 +5,19 @@ import { Architecture } from '../records.ts'
 
 const Port = t.Integer({ minimum: 1, maximum: 65_535 })
 
+/** What a check of a host found, and what to do. `agent doctor` prints the same. */
+export const HostCheck = t.Object(
+  {
+    check: t.String({ maxLength: 64 }),
+    result: t.Enum(['ok', 'warning', 'problem']),
+    found: t.String({ maxLength: 512 }),
+    advice: t.Optional(t.String({ maxLength: 512, description: 'What to do, with the command' })),
+    preventsMacos: t.Optional(t.Boolean({ description: 'Whether the problem keeps macOS VMs from starting' })),
+  },
+  { title: 'HostCheck' },
+)
+export type HostCheck = t.Static<typeof HostCheck>
+
 /** Sent when the agent connects, when something changes, and as a heartbeat. */
 export const NodeReport = t.Object(
   {
@@ -26,6 +39,8 @@ export const NodeReport = t.Object(
     os: t.String({ maxLength: 256 }),
     /** Why the node cannot run VMs now, and what to do. */
     problem: t.Optional(t.String({ maxLength: 2_048 })),
+    /** As the agent sees the host, from its own session. */
+    checks: t.Optional(t.Array(HostCheck, { maxItems: 32 })),
     /** Whether the node can have pool slots, which are not reachable from outside. */
     takesSlots: t.Optional(t.Boolean()),
     /** Names of images with a copy on the node. */

@@ -4,6 +4,7 @@ import { Status, success } from '../errors.ts'
 import { base, inNamespace, listOperation, operationsOf } from '../operation.ts'
 import { Architecture, ExpectedVersion, Flag, ResourceVersion, Timestamp } from '../records.ts'
 import { chartsOf, MeasuredQuery } from '../service/charts.ts'
+import { HostCheck } from './node-report.ts'
 
 export const Node = t.Object(
   {
@@ -27,6 +28,7 @@ export const Node = t.Object(
     maxVms: t.Optional(t.Integer({ description: 'Maximum number of running VMs' })),
     maxMacosVms: t.Optional(t.Integer({ description: 'Maximum number of running macOS VMs' })),
     noMacos: t.Optional(t.String({ description: 'Why it runs no macOS VMs, and what to do' })),
+    checks: t.Optional(t.Array(HostCheck, { description: 'What the agent found on its host, and what to do' })),
     images: t.Array(t.String(), { description: 'Images on the node' }),
     diskFreeGb: t.Optional(t.Integer({ description: 'Free disk space for VMs and images, in GB' })),
     driver: t.String({ description: 'What runs the VMs, with its version: `qemu (QEMU 7.2.9 (kvm))`' }),
@@ -62,6 +64,14 @@ const example = {
   orkaTags: ['ios'],
   vms: ['svc-default/vm-cznfv'],
   maxVms: 2,
+  checks: [
+    {
+      check: 'sleep',
+      result: 'warning',
+      found: 'after 10 minutes',
+      advice: 'Run sudo pmset -a sleep 0',
+    },
+  ],
   images: ['sonoma'],
   driver: 'qemu (QEMU 7.2.9 (kvm))',
   version: '3.0.0',

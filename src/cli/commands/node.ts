@@ -85,11 +85,21 @@ const list = listCommand({
   },
 })
 
+/** Each check in two lines: what was found, and what to do. */
+const checkLines =
+  (wanted: 'ok' | 'warning' | 'problem') =>
+  ({ checks = [] }: Node): readonly string[] =>
+    checks
+      .filter(({ result }) => result === wanted)
+      .flatMap(({ check, found, advice }) => [`${check}: ${found}`, ...(advice === undefined ? [] : [`  ${advice}`])])
+
 const fields: readonly Field<Node>[] = [
   { label: 'Name', value: (node) => node.name },
   { label: 'Namespace', value: (node) => node.namespace },
   { label: 'Status', value: (node) => (node.cordoned ? `${node.phase}, CORDONED` : node.phase) },
   { label: 'Reason', value: (node) => node.reason },
+  { label: 'Problems', value: checkLines('problem') },
+  { label: 'Warnings', value: checkLines('warning') },
   { label: 'IP', value: (node) => node.nodeIP },
   { label: 'Architecture', value: (node) => node.architecture },
   { label: 'CPU', value: (node) => `${node.availableCpu} of ${node.allocatableCpu} free` },
@@ -102,6 +112,7 @@ const fields: readonly Field<Node>[] = [
   { label: 'Max macOS VMs', value: (node) => node.maxMacosVms },
   { label: 'macOS', value: (node) => node.noMacos },
   { label: 'Tags', value: (node) => node.orkaTags.join(', ') },
+  { label: 'Checks', value: checkLines('ok') },
   { label: 'VMs', value: (node) => node.vms },
   { label: 'Cached images', value: (node) => node.images },
   { label: 'OS', value: (node) => node.os },

@@ -21,11 +21,11 @@ export const shownHeader = (name: string, value: string): string => (headers.has
 
 /** Fields whose texts are shown, and whose objects are redacted field by field. */
 const fields: ReadonlySet<string> = new Set(
-  `actor allocatableMemory apiDomain apiEndpoint apiVersion appClientId architecture at availableMemory
-  baseOauthEndpoint causes checksum code command conditions context continue createdAt deployDate details digest driver
-  email errorMessage expiresAt field hint id image images involved iso isos items kind memory message
+  `actor advice allocatableMemory apiDomain apiEndpoint apiVersion appClientId architecture at availableMemory
+  baseOauthEndpoint causes check checks checksum code command conditions context continue createdAt deployDate details digest driver
+  email errorMessage expiresAt field found hint id image images involved iso isos items kind memory message
   metadataKeys name namespace noMacos node nodeIP nodeType nodes object operation orkaTags os outcome owner phase powerState
-  progress reason requestId reservedPorts resourceVersion role scheduler serviceaccounts server size source sourceType
+  progress reason requestId result reservedPorts resourceVersion role scheduler serviceaccounts server size source sourceType
   spaceUsed state status subjects tag ttl type uid updatedAt updatedBy usedBy user username users version vm vmConfig
   vmconfig vms warning`.split(/\s+/),
 )

@@ -39,6 +39,7 @@ export function nodeView(collections: Collections, { value, rev }: Entry<NodeRec
     orkaTags: [...value.tags],
     vms: vmNamesOn(collections, name),
     ...defined({ maxVms: report?.maxVms, maxMacosVms: report?.maxMacosVms, noMacos: report?.noMacos }),
+    ...(report?.checks && { checks: [...report.checks] }),
     images: report ? [...report.images] : [],
     driver: report ? `${report.driver} (${report.driverVersion})` : '',
     version: report?.version ?? '',

@@ -96,6 +96,30 @@ describe('an estimate', () => {
     )
   })
 
+  it('a Mac that cannot start macOS VMs keeps them waiting, with the reason', async () => {
+    const { images } = service.services.collections
+    const image = images.get('', 'apple')
+    assert.ok(image)
+    await images.update(image, { ...image.value, os: 'macos' })
+    const check = {
+      check: 'login session',
+      result: 'problem',
+      found: 'No user at the screen',
+      advice: 'Log in as admin',
+      preventsMacos: true,
+    } as const
+    const noMacos = `${check.found}. ${check.advice}`
+    const blocked = { architecture: 'arm64' as const, maxMacosVms: 0, noMacos, checks: [check] }
+    const mac = await startNode(service, { name: 'mac', report: blocked })
+    const { status, body } = await estimate({ image: 'apple', cpu: 1 })
+    const reason = 'Node mac cannot run macOS guests: No user at the screen. Log in as admin'
+    assert.deepEqual([status, body.message], [200, `Would wait for a node. ${reason}`])
+    const [node] = (await service.call('GET', '/api/v1/namespaces/svc-default/nodes')).body.items
+    assert.deepEqual([node.maxMacosVms, node.noMacos, node.checks], [0, noMacos, [check]])
+    await mac.report({ maxMacosVms: 2, checks: [{ check: check.check, result: 'ok', found: 'admin at the screen' }] })
+    assert.equal((await estimate({ image: 'apple', cpu: 1 })).body.node, 'mac')
+  })
+
   it('an estimate refuses what a deployment refuses', async () => {
     await startNode(service)
     await using _ = startScheduler(service)

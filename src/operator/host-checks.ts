@@ -1,0 +1,99 @@
+// The checks of a host with the given driver, for `svc3 agent doctor` and for the agent, which repeats them.
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import net from 'node:net'
+import os from 'node:os'
+import {
+  type Check,
+  firmwareCheck,
+  folderCheck,
+  limitsCheck,
+  macosCheck,
+  ok,
+  spaceCheck,
+  virtualisationCheck,
+} from '../agent/doctor/doctor.ts'
+import {
+  accountChecks,
+  leaseCheck,
+  localNetworkCheck,
+  type MacHost,
+  macCheck,
+  type RunTool,
+  settingChecks,
+  softnetCheck,
+  volumeCheck,
+} from '../agent/doctor/mac.ts'
+import type { DriverName } from '../drivers/index.ts'
+import { exec, findProgram } from '../platform/exec.ts'
+import type { RunAgentOptions } from './agent-options.ts'
+import { appleNetwork, readAgentSettings } from './agent-settings.ts'
+
+export type HostOptions = Pick<RunAgentOptions, 'dataDir' | 'imageDir' | 'driver' | 'network' | 'configFile'>
+
+const runTool: RunTool = async (program, ...words) => (await exec(program, words, { timeoutMs: 10_000 })).stdout
+
+async function findSoftnet() {
+  const found = await findProgram('softnet')
+  if (!found) return undefined
+  // Homebrew puts a link into PATH.
+  const file = await fs.realpath(found.path)
+  const { mode, uid } = await fs.stat(file)
+  return { path: file, mode, uid }
+}
+
+const connectMs = 3_000
+
+/** Returns the code of the error. Whether the port is open does not matter. */
+async function connect(address: string): Promise<string | undefined> {
+  const socket = net.connect({ host: address, port: 53 })
+  try {
+    await once(socket, 'connect', { signal: AbortSignal.timeout(connectMs) })
+    return undefined
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code
+  } finally {
+    socket.destroy()
+  }
+}
+
+function macHost(): MacHost {
+  const { username: user, uid, homedir: home } = os.userInfo()
+  return { platform: process.platform, arch: process.arch, user, uid, home, node: process.execPath }
+}
+
+function appleChecks(options: HostOptions): readonly Check[] {
+  const networkOf = async () => appleNetwork(options.network, (await readAgentSettings(options)).apple)
+  return [
+    macCheck(runTool, process),
+    ...accountChecks(runTool, macHost()),
+    {
+      check: 'network',
+      async look(signal) {
+        const network = await networkOf()
+        if (network.kind === 'sealed') return softnetCheck(findSoftnet).look(signal)
+        return ok(network.kind === 'bridged' ? `a bridge on ${network.card}` : 'shared with the Mac')
+      },
+    },
+    leaseCheck(runTool, async () => (await networkOf()).kind === 'shared'),
+    localNetworkCheck(runTool, connect),
+    volumeCheck(options.dataDir, options.imageDir),
+  ]
+}
+
+const checksOfDriver: Readonly<Partial<Record<DriverName, (options: HostOptions) => readonly Check[]>>> = {
+  apple: appleChecks,
+  qemu: (options) => [
+    virtualisationCheck,
+    firmwareCheck,
+    macosCheck(async () => (await readAgentSettings(options)).macos),
+  ],
+}
+
+export const hostChecks = (options: HostOptions): readonly Check[] => [
+  ...(checksOfDriver[options.driver]?.(options) ?? []),
+  ...(process.platform === 'darwin' ? settingChecks(runTool, macHost()) : []),
+  folderCheck(options.dataDir),
+  spaceCheck(options.dataDir),
+  limitsCheck,
+]
