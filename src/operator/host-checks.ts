@@ -10,6 +10,7 @@ import {
   limitsCheck,
   macosCheck,
   ok,
+  processorCheck,
   spaceCheck,
   virtualisationCheck,
 } from '../agent/doctor/doctor.ts'
@@ -83,11 +84,15 @@ function appleChecks(options: HostOptions): readonly Check[] {
 
 const checksOfDriver: Readonly<Partial<Record<DriverName, (options: HostOptions) => readonly Check[]>>> = {
   apple: appleChecks,
-  qemu: (options) => [
-    virtualisationCheck,
-    firmwareCheck,
-    macosCheck(async () => (await readAgentSettings(options)).macos),
-  ],
+  qemu: (options) => {
+    const macos = async () => (await readAgentSettings(options)).macos
+    return [
+      virtualisationCheck,
+      firmwareCheck,
+      macosCheck(macos),
+      processorCheck(async () => (await macos()) !== undefined),
+    ]
+  },
 }
 
 export const hostChecks = (options: HostOptions): readonly Check[] => [

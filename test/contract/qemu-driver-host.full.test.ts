@@ -7,10 +7,12 @@ import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
+import { buildGuest } from '../../packages/tiny-guests/build.ts'
 import { PortTaken } from '../../src/drivers/driver.ts'
 import { runtimeFolder } from '../../src/drivers/qemu/control/run.ts'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { exec } from '../../src/platform/exec.ts'
+import { tinyCache } from '../support/guests/guest.ts'
 import { eventually } from '../support/tools/eventually.ts'
 import { freePort } from '../support/tools/free-port.ts'
 import { activeDisk, blankImage, killQemu, processesOf, tracesOf } from './driver-blank-vm.ts'
@@ -195,6 +197,25 @@ describe('QEMU driver', () => {
     const scenario = path.join(import.meta.dirname, 'driver-full-disk.ts')
     const asRoot = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']
     await exec('unshare', [...asRoot, '--mount', process.execPath, scenario], { timeoutMs: 170_000 })
+  })
+
+  it('the QEMU driver boots a disk that is given as an ISO, such as an installer of Apple, from USB', async () => {
+    const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-installer-'))
+    await buildGuest({ name: 'tiny-amd64', folder: tinyCache, signal: AbortSignal.timeout(390_000) })
+    const iso = path.join(tinyCache, 'tiny-amd64', 'disk.raw')
+    const plain = await specify({ architecture: 'amd64', image }, root, { iso, memoryMiB: 512 })
+    const vm = { ...plain, image: { ...plain.image, boot: { kind: 'firmware', firmware: 'uefi' } as const } }
+    const driver = new QemuDriver()
+    const handle = await driver.create(vm, path.join(root, 'vm'))
+    try {
+      await driver.start(handle, vm, signal())
+      const console = () => fs.readFile(driver.console.log(handle), 'latin1')
+      await eventually(async () => assert.match(await console(), /QEMU USB HARDDRIVE[\s\S]*Welcome to GRUB!/), 120_000)
+    } finally {
+      await driver.destroy(handle)
+      await driver.close()
+      await fs.rm(root, { recursive: true })
+    }
   })
 
   it('the QEMU driver says what QEMU said when it does not start, and leaves nothing', async () => {

@@ -20,6 +20,7 @@ import {
   macosCheck,
   nodeCheck,
   portsCheck,
+  processorCheck,
   sizeCheck,
   spaceCheck,
   virtualisationCheck,
@@ -84,6 +85,24 @@ describe('doctor, host', () => {
       }),
     )
     assert.deepEqual([refused.result, refused.advice], ['problem', 'agent.json: chmod 600'])
+  })
+
+  it("the doctor's checks of a host include what macOS needs of an Intel processor", async () => {
+    const on = (features: string) =>
+      one(
+        processorCheck(
+          async () => true,
+          async () => features,
+        ),
+      )
+    const linux = 'flags\t\t: fpu sse4_1 sse4_2 constant_tsc nonstop_tsc avx avx2\n'
+    assert.equal((await on(linux)).result, 'ok')
+    assert.equal((await on('SSE4.1 SSE4.2 AVX1.0\nBMI1 AVX2 SMEP\nSYSCALL XD 1GBPAGE RDTSCP TSCI\n')).result, 'ok')
+    const old = await on(linux.replace('avx2', ''))
+    assert.deepEqual([old.result, old.found], ['warning', 'lacks AVX2: macOS 13 and newer do not boot'])
+    assert.match((await on(linux.replace('nonstop_tsc', ''))).found, /invariant TSC/)
+    const oldest = await on(linux.replace('sse4_2', ''))
+    assert.deepEqual([oldest.result, oldest.preventsMacos], ['problem', true])
   })
 
   it("the doctor's checks of a host have a result on every host", async () => {

@@ -5,6 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import type { HostCheck } from '../../api/nodes/node-report.ts'
 import type { Driver } from '../../drivers/driver.ts'
+import { outputOf } from '../../drivers/program-output.ts'
 import { type Accelerator, acceleratorFor, hostArchitecture } from '../../drivers/qemu/accel.ts'
 import { findUefi } from '../../drivers/qemu/firmware.ts'
 import type { MacosSettings } from '../../drivers/qemu/macos.ts'
@@ -95,6 +96,31 @@ export const firmwareCheck: Check = {
     )
   },
 }
+
+/** What macOS needs of an Intel processor, by its names in Linux and in macOS, most important first. */
+const processorNeeds: readonly { readonly flag: RegExp; readonly lacks: string; readonly preventsMacos?: true }[] = [
+  { flag: /\bsse4[._]2\b/i, lacks: 'SSE 4.2: macOS 10.15 and newer do not boot', preventsMacos: true },
+  { flag: /\bavx2\b/i, lacks: 'AVX2: macOS 13 and newer do not boot' },
+  { flag: /\b(nonstop_tsc|tsci)\b/i, lacks: 'an invariant TSC: clocks of macOS guests are wrong' },
+]
+
+const processorFeatures = async (): Promise<string> =>
+  (await readFileIfPresent('/proc/cpuinfo')) ??
+  (await outputOf('sysctl', '-n machdep.cpu.features machdep.cpu.leaf7_features machdep.cpu.extfeatures')) ??
+  ''
+
+export const processorCheck = (isNeeded: () => Promise<boolean>, features = processorFeatures): Check => ({
+  check: 'processor',
+  async look() {
+    if (!(await isNeeded())) return ok('not checked, because macOS on Intel is not configured')
+    const known = await features()
+    const need = processorNeeds.find(({ flag }) => !flag.test(known))
+    if (!need) return ok('has what macOS needs')
+    const found = `lacks ${need.lacks}`
+    if (!need.preventsMacos) return warning(found, 'Use a newer Intel host, or images with an older macOS')
+    return { ...problem(found, 'Use a newer Intel host'), preventsMacos: true }
+  },
+})
 
 /** Most nodes do not run macOS images for Intel, so missing settings are no problem. */
 export const macosCheck = (settings: () => Promise<MacosSettings | undefined>): Check => ({

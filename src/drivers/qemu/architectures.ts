@@ -42,8 +42,11 @@ export const qemuArchitectures: Readonly<Record<Architecture, ArchitectureSettin
   },
 }
 
-export const cpuFor = (guest: Architecture, accelerator: Accelerator): string =>
-  accelerator === 'tcg' ? qemuArchitectures[guest].emulatedCpu : 'host'
+/** Firmware and kernels that use pages of 1 GiB crash QEMU under HVF. */
+export const cpuFor = (guest: Architecture, accelerator: Accelerator): string => {
+  if (accelerator === 'tcg') return qemuArchitectures[guest].emulatedCpu
+  return accelerator === 'hvf' && guest === 'amd64' ? 'host,-pdpe1gb' : 'host'
+}
 
 export const accelArgument = (guest: Architecture, accelerator: Accelerator): string =>
   accelerator === 'tcg' ? qemuArchitectures[guest].emulation : accelerator

@@ -31,6 +31,8 @@ export interface LaunchSettings {
   readonly uefiCode?: string
   /** Set for macOS on amd64: the operator's settings of this node. */
   readonly macos?: MacosSettings
+  /** Set if the ISO is no CD: a disk of an installer, for example Apple's. */
+  readonly isoIsDisk?: boolean
   /** Without the guest agent's port, for memory that was saved before VMs had one. */
   readonly isWithoutAgent?: boolean
 }
@@ -68,7 +70,7 @@ export function qemuArguments(vm: VmSpec, around: LaunchSettings): readonly stri
     ...identity(vm, around),
     ...disk(vm, around),
     ...bootDisk(around),
-    ...iso(vm),
+    ...iso(vm, around),
     ...network(vm, around),
     ...screen(vm, around),
     ...(around.isWithoutAgent ? [] : guestAgent(around)),
@@ -149,7 +151,7 @@ function disk({ legacyIO, architecture, image }: VmSpec, { diskNode }: LaunchSet
 }
 
 /** After the disk in the boot order: an empty disk boots the ISO, an installed one boots itself. */
-function iso({ iso, architecture }: VmSpec): readonly string[] {
+function iso({ iso, architecture }: VmSpec, { isoIsDisk }: LaunchSettings): readonly string[] {
   if (iso === undefined) return []
   return [
     ...node({
@@ -158,9 +160,11 @@ function iso({ iso, architecture }: VmSpec): readonly string[] {
       'read-only': true,
       file: { driver: 'file', filename: iso, 'read-only': true },
     }),
-    ...(architecture === 'amd64'
-      ? device('ide-cd,bus=ide.1,drive=iso,bootindex=2')
-      : [...device('virtio-scsi-pci'), ...device('scsi-cd,drive=iso,bootindex=2')]),
+    ...(isoIsDisk
+      ? [...device('qemu-xhci,id=installer'), ...device('usb-storage,bus=installer.0,drive=iso,bootindex=2')]
+      : architecture === 'amd64'
+        ? device('ide-cd,bus=ide.1,drive=iso,bootindex=2')
+        : [...device('virtio-scsi-pci'), ...device('scsi-cd,drive=iso,bootindex=2')]),
   ]
 }
 

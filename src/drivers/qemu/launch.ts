@@ -1,4 +1,5 @@
 // Prepares the start of a VM: QEMU's command line, its ports, and whether it can resume from memory.
+import fs from 'node:fs/promises'
 import type { VmSpec } from '../driver.ts'
 import { acceleratorFor } from './accel.ts'
 import { qemuArguments } from './arguments.ts'
@@ -57,6 +58,7 @@ export async function planLaunch(
     accelerator,
     network,
     runtime,
+    isoIsDisk: vm.iso !== undefined && !(await isCd(vm.iso)),
     diskNode: await diskNodeOn(folder, vm.image),
     ...(macos && { macos }),
     ...(isUefi && { uefiCode: await prepareUefi(vm.architecture, folder) }),
@@ -67,6 +69,20 @@ export async function planLaunch(
   const rest = saved ? memoryFor(saved, shape) : note !== undefined && { note }
   const doors = parked?.doors ?? portAccessOf(network, vm)
   return { runtime, command, doors, shape, smcKey: macos?.smcKey, ...rest }
+}
+
+/**
+ * Whether a file has the file system of CDs. Apple's installer images have a partition table and HFS+ instead, and firmware
+ * does not boot such a disk from a CD drive. QEMU says why a file cannot be read.
+ */
+async function isCd(file: string): Promise<boolean> {
+  try {
+    await using handle = await fs.open(file)
+    const { buffer } = await handle.read(Buffer.alloc(5), 0, 5, 0x8001)
+    return ['CD001', 'BEA01'].includes(buffer.toString('latin1'))
+  } catch {
+    return true
+  }
 }
 
 type Memory = NonNullable<VmSpec['image']['memory']>

@@ -64,7 +64,7 @@ const table: readonly Row[] = [
   {
     name: "the host's own under HVF",
     around: { accelerator: 'hvf' },
-    has: [new RegExp(`-accel hvf -cpu host,${intel},\\+invtsc,vmware-cpuid-freq=on -smp`)],
+    has: [new RegExp(`-accel hvf -cpu host,-pdpe1gb,${intel},\\+invtsc,vmware-cpuid-freq=on -smp`)],
   },
   {
     name: 'an emulated one without what emulation lacks',
@@ -124,6 +124,13 @@ const table: readonly Row[] = [
     has: [/-smbios type=1,manufacturer=Apple Inc\.,serial=C02XG0FDH7JY -smbios type=2,.*serial=C02XG0FDH7JY/],
   },
   { name: 'an ISO behind the disk', vm: { iso: '/isos/sonoma.iso' }, has: [/ide-cd,bus=ide\.1,drive=iso,bootindex=2/] },
+  {
+    name: "Apple's installer image as a USB disk, which firmware boots",
+    vm: { iso: '/isos/sonoma.img' },
+    around: { isoIsDisk: true },
+    has: [/qemu-xhci,id=installer -device usb-storage,bus=installer\.0,drive=iso,bootindex=2/, /"read-only":true/],
+    lacks: [/ide-cd/],
+  },
   { name: 'built-in network devices', has: [/-global ICH9-LPC\.acpi-pci-hotplug-with-bridge-support=off/] },
 ]
 

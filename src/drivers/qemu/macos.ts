@@ -25,7 +25,7 @@ export const isMacos = ({ architecture, image }: Pick<VmSpec, 'architecture' | '
  */
 const cpus: Readonly<Record<Accelerator, string>> = {
   kvm: 'Haswell-noTSX,vendor=GenuineIntel,kvm=on,+invtsc,vmware-cpuid-freq=on',
-  hvf: 'host,vendor=GenuineIntel,+invtsc,vmware-cpuid-freq=on',
+  hvf: 'host,-pdpe1gb,vendor=GenuineIntel,+invtsc,vmware-cpuid-freq=on',
   // Without what emulation lacks, so that QEMU does not warn at every start.
   tcg: 'Haswell-noTSX,vendor=GenuineIntel,-pcid,-x2apic,-tsc-deadline,-invpcid',
 }
