@@ -9,22 +9,11 @@ import {
   folderCheck,
   limitsCheck,
   macosCheck,
-  ok,
   processorCheck,
   spaceCheck,
   virtualisationCheck,
 } from '../agent/doctor/doctor.ts'
-import {
-  accountChecks,
-  leaseCheck,
-  localNetworkCheck,
-  type MacHost,
-  macCheck,
-  type RunTool,
-  settingChecks,
-  softnetCheck,
-  volumeCheck,
-} from '../agent/doctor/mac.ts'
+import { appleChecks, type MacHost, type RunTool, settingChecks } from '../agent/doctor/mac.ts'
 import type { DriverName } from '../drivers/index.ts'
 import { exec, findProgram } from '../platform/exec.ts'
 import type { RunAgentOptions } from './agent-options.ts'
@@ -58,32 +47,15 @@ async function connect(address: string): Promise<string | undefined> {
   }
 }
 
-function macHost(): MacHost {
+function macHost(options: HostOptions): MacHost {
   const { username: user, uid, homedir: home } = os.userInfo()
-  return { platform: process.platform, arch: process.arch, user, uid, home, node: process.execPath }
-}
-
-function appleChecks(options: HostOptions): readonly Check[] {
-  const networkOf = async () => appleNetwork(options.network, (await readAgentSettings(options)).apple)
-  return [
-    macCheck(runTool, process),
-    ...accountChecks(runTool, macHost()),
-    {
-      check: 'network',
-      async look(signal) {
-        const network = await networkOf()
-        if (network.kind === 'sealed') return softnetCheck(findSoftnet).look(signal)
-        return ok(network.kind === 'bridged' ? `a bridge on ${network.card}` : 'shared with the Mac')
-      },
-    },
-    leaseCheck(runTool, async () => (await networkOf()).kind === 'shared'),
-    localNetworkCheck(runTool, connect),
-    volumeCheck(options.dataDir, options.imageDir),
-  ]
+  const network = async () => appleNetwork(options.network, (await readAgentSettings(options)).apple)
+  const { platform, arch, execPath: node } = process
+  return { ...options, ...{ platform, arch, user, uid, home, node }, network, findSoftnet, connect }
 }
 
 const checksOfDriver: Readonly<Partial<Record<DriverName, (options: HostOptions) => readonly Check[]>>> = {
-  apple: appleChecks,
+  apple: (options) => appleChecks(runTool, macHost(options)),
   qemu: (options) => {
     const macos = async () => (await readAgentSettings(options)).macos
     return [
@@ -97,7 +69,7 @@ const checksOfDriver: Readonly<Partial<Record<DriverName, (options: HostOptions)
 
 export const hostChecks = (options: HostOptions): readonly Check[] => [
   ...(checksOfDriver[options.driver]?.(options) ?? []),
-  ...(process.platform === 'darwin' ? settingChecks(runTool, macHost()) : []),
+  ...(process.platform === 'darwin' ? settingChecks(runTool, macHost(options)) : []),
   folderCheck(options.dataDir),
   spaceCheck(options.dataDir),
   limitsCheck,

@@ -5,17 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
 import { type Check, examine } from './doctor.ts'
-import {
-  accountChecks,
-  leaseCheck,
-  localNetworkCheck,
-  type MacHost,
-  macCheck,
-  type RunTool,
-  settingChecks,
-  softnetCheck,
-  volumeCheck,
-} from './mac.ts'
+import { appleChecks, type MacHost, type RunTool, settingChecks } from './mac.ts'
 
 const one = async (check: Check) => {
   const [found] = await examine([check], new AbortController().signal)
@@ -30,6 +20,11 @@ const host: MacHost = {
   uid: 501,
   home: '/Users/admin',
   node: '/opt/homebrew/bin/node',
+  dataDir: '/var/lib/svc3-agent',
+  imageDir: '/var/lib/svc3-agent/images',
+  network: async () => ({ kind: 'shared' }),
+  findSoftnet: async () => undefined,
+  connect: async () => undefined,
 }
 
 /** Programs of a Mac by their command lines. One that is not listed fails, as `defaults` does for a missing key. */
@@ -62,13 +57,21 @@ async function hold(checkOf: (ask: RunTool) => Check | undefined, cases: readonl
 }
 
 const named = (checks: readonly Check[], name: string) => checks.find(({ check }) => check === name)
+const apple =
+  (name: string, change: Partial<MacHost> = {}) =>
+  (ask: RunTool) =>
+    named(appleChecks(ask, { ...host, ...change }), name)
+const look = (name: string, change: Partial<MacHost>, outputs: Readonly<Record<string, string>> = {}) => {
+  const check = apple(name, change)(tools(outputs))
+  assert.ok(check)
+  return one(check)
+}
 const version = (text: string) => ({ 'sw_vers -productVersion': `${text}\n` })
 
 describe('checks of a Mac', () => {
   it('the check of virtualisation names the version that Homebrew needs, and what new processors boot', async () => {
     const support = { 'sysctl -n kern.hv_support': '1\n' }
-    const mac = (ask: RunTool) => macCheck(ask, host)
-    await hold(mac, [
+    await hold(apple('virtualisation'), [
       ['current', { ...version('15.6'), ...support }, 'ok', /^macOS 15\.6, Apple's Virtualization framework$/],
       [
         'M4',
@@ -97,13 +100,13 @@ describe('checks of a Mac', () => {
       { ...host, arch: 'x64' },
       { ...host, platform: 'linux' },
     ])
-      assert.match((await one(macCheck(tools({}), other))).advice ?? '', /Use --driver qemu/)
+      assert.match((await look('virtualisation', other)).advice ?? '', /Use --driver qemu/)
   })
 
   it('the check of the login session prevents macOS VMs only without a login and without a keychain', async () => {
     const keychain = 'security show-keychain-info /Users/admin/Library/Keychains/login.keychain-db'
     const screen = (user: string) => ({ 'stat -f %Su /dev/console': `${user}\n`, 'launchctl managername': 'System\n' })
-    const check = (ask: RunTool) => named(accountChecks(ask, host), 'login session')
+    const check = apple('login session')
     const sequoia = version('15.1')
     await hold(check, [
       ['at the screen', { ...sequoia, ...screen('admin') }, 'ok', /^admin at the screen, .* \(System session of admin\)$/],
@@ -120,15 +123,12 @@ describe('checks of a Mac', () => {
     const login = 'defaults read /Library/Preferences/com.apple.loginwindow autoLoginUser'
     const stored = { 'stat /etc/kcpassword': '' }
     const mend = /sudo sysadminctl -autologin set -userName admin -password -/
-    await hold(
-      (ask) => named(accountChecks(ask, host), 'automatic login'),
-      [
-        ['on', { [login]: 'admin\n', ...stored }, 'ok', /^admin$/],
-        ['off', {}, 'warning', /^off$/, mend],
-        ['another', { [login]: 'guest\n', ...stored }, 'warning', /^as guest$/, mend],
-        ['half', { [login]: 'admin\n' }, 'warning', /without a stored password/, mend],
-      ],
-    )
+    await hold(apple('automatic login'), [
+      ['on', { [login]: 'admin\n', ...stored }, 'ok', /^admin$/],
+      ['off', {}, 'warning', /^off$/, mend],
+      ['another', { [login]: 'guest\n', ...stored }, 'warning', /^as guest$/, mend],
+      ['half', { [login]: 'admin\n' }, 'warning', /without a stored password/, mend],
+    ])
   })
 
   it('the check of other accounts counts their VMs, which tart does not list', async () => {
@@ -138,34 +138,28 @@ describe('checks of a Mac', () => {
         '\n',
       ),
     })
-    await hold(
-      (ask) => named(accountChecks(ask, host), 'other accounts'),
-      [
-        ['own', ps('  501 admin   '), 'ok', /^run no VMs$/],
-        ['one other', ps('  501 admin', '  502 mia'), 'warning', /^mia runs 1 VM$/, /Stop these VMs/],
-      ],
-    )
+    await hold(apple('other accounts'), [
+      ['own', ps('  501 admin   '), 'ok', /^run no VMs$/],
+      ['one other', ps('  501 admin', '  502 mia'), 'warning', /^mia runs 1 VM$/, /Stop these VMs/],
+    ])
   })
 
   it('the check of leases warns beyond an hour, where guests share the network', async () => {
     const line = 'defaults read /Library/Preferences/SystemConfiguration/com.apple.InternetSharing.default.plist bootpd'
     const mend = /sudo defaults write .*InternetSharing\.default\.plist bootpd -dict DHCPLeaseTimeSecs -int 600$/
-    await hold(
-      (ask) => leaseCheck(ask, async () => true),
-      [
-        ['default', {}, 'warning', /^86400 s/, mend],
-        ['long', { [line]: '{\n    DHCPLeaseTimeSecs = 7200;\n}\n' }, 'warning', /^7200 s/, mend],
-        ['set', { [line]: '{\n    DHCPLeaseTimeSecs = 600;\n}\n' }, 'ok', /^600 s$/],
-      ],
-    )
-    assert.equal((await one(leaseCheck(tools({}), async () => false))).result, 'ok')
+    await hold(apple('dhcp leases'), [
+      ['default', {}, 'warning', /^86400 s/, mend],
+      ['long', { [line]: '{\n    DHCPLeaseTimeSecs = 7200;\n}\n' }, 'warning', /^7200 s/, mend],
+      ['set', { [line]: '{\n    DHCPLeaseTimeSecs = 600;\n}\n' }, 'ok', /^600 s$/],
+    ])
+    assert.equal((await look('dhcp leases', { network: async () => ({ kind: 'sealed' }) })).result, 'ok')
   })
 
   it('the check of the local network takes only EHOSTUNREACH of a private router for the privacy of macOS', async () => {
     const route = (gateway: string) => ({
       'route -n get default': `   route to: default\n    gateway: ${gateway}\n  interface: en0\n      flags: <UP,GATEWAY>\n`,
     })
-    const at = (code: string | undefined) => (ask: RunTool) => localNetworkCheck(ask, async () => code)
+    const at = (code: string | undefined) => apple('local network', { connect: async () => code })
     const here = { ...version('15.1'), ...route('192.168.1.1') }
     await hold(at('EHOSTUNREACH'), [
       ['blocked', here, 'problem', /^192\.168\.1\.1 on en0 cannot be reached/, /AllowedEthernet.* && .*AllowedWiFi.*restart the Mac$/],
@@ -174,7 +168,7 @@ describe('checks of a Mac', () => {
       ['no route', version('15.1'), 'ok', /not tried/],
     ]) // biome-ignore format: a table
     for (const code of ['ECONNREFUSED', 'EHOSTDOWN', 'ABORT_ERR', undefined])
-      assert.equal((await one(at(code)(tools(here)))).result, 'ok', code)
+      assert.equal((await look('local network', { connect: async () => code }, here)).result, 'ok', code)
   })
 
   it('checks of settings name the command that changes each', async () => {
@@ -235,22 +229,22 @@ describe('checks of a Mac', () => {
   })
 
   it('the check of volumes knows external disks, and images apart from VMs', async () => {
-    assert.match(
-      (await one(volumeCheck('/Volumes/fast/svc3', '/Volumes/fast/svc3/images'))).advice ?? '',
-      /Full Disk Access/,
-    )
+    assert.match((await look('volumes', { dataDir: '/Volumes/fast/svc3' })).advice ?? '', /Full Disk Access/)
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-volumes-'))
-    assert.equal((await one(volumeCheck(folder, path.join(folder, 'none')))).result, 'ok')
-    assert.match((await one(volumeCheck(folder, '/proc'))).found, /different volumes/)
+    assert.equal((await look('volumes', { dataDir: folder, imageDir: path.join(folder, 'none') })).result, 'ok')
+    assert.match((await look('volumes', { dataDir: folder, imageDir: '/proc' })).found, /different volumes/)
     await fs.rmdir(folder)
   })
 
   it('the check of the network requires a Softnet that can become root', async () => {
     const file = (mode: number, uid: number) => async () => ({ path: '/opt/softnet', mode, uid })
-    assert.equal((await one(softnetCheck(file(0o104755, 0)))).result, 'ok')
-    const missing = await one(softnetCheck(async () => undefined))
+    const sealed = (findSoftnet: MacHost['findSoftnet']) =>
+      look('network', { network: async () => ({ kind: 'sealed' }), findSoftnet })
+    assert.equal((await look('network', {})).found, 'shared with the Mac')
+    assert.equal((await sealed(file(0o104755, 0))).result, 'ok')
+    const missing = await sealed(async () => undefined)
     assert.match(missing.advice ?? '', /brew trust openai\/tools .*brew install openai\/tools\/softnet \(macOS 15/)
-    for (const look of [file(0o100755, 0), file(0o104755, 501)])
-      assert.match((await one(softnetCheck(look))).advice ?? '', /sudo chown root \/opt\/softnet && sudo chmod u\+s/)
+    for (const found of [file(0o100755, 0), file(0o104755, 501)])
+      assert.match((await sealed(found)).advice ?? '', /sudo chown root \/opt\/softnet && sudo chmod u\+s/)
   })
 })

@@ -22,12 +22,19 @@ const minChipOfNewGuests = 4
 export interface MacHost {
   readonly platform: string
   readonly arch: string
+  readonly dataDir: string
+  readonly imageDir: string
   /** The account that VMs run in. */
   readonly user: string
   readonly uid: number
   readonly home: string
   /** The program that listens on the ports of VMs. */
   readonly node: string
+  /** The network of guests. */
+  network(): Promise<{ readonly kind: 'shared' | 'sealed' } | { readonly kind: 'bridged'; readonly card: string }>
+  findSoftnet(): Promise<{ readonly path: string; readonly mode: number; readonly uid: number } | undefined>
+  /** Returns the code of the error. */
+  connect(address: string): Promise<string | undefined>
 }
 
 const majorOf = (version: string): number => Number(version.split('.')[0])
@@ -40,7 +47,7 @@ const setting = (ask: RunTool, domain: string, key: string): Promise<string | un
     () => undefined,
   )
 
-export const macCheck = (ask: RunTool, { platform, arch }: Pick<MacHost, 'platform' | 'arch'>): Check => ({
+const macCheck = (ask: RunTool, { platform, arch }: MacHost): Check => ({
   check: 'virtualisation',
   async look() {
     if (platform !== 'darwin' || arch !== 'arm64')
@@ -125,10 +132,10 @@ const defaultLeaseSeconds = 86_400
 const sharingSettings = 'SystemConfiguration/com.apple.InternetSharing.default.plist'
 
 /** About 253 guests have addresses of the Mac, each until its lease ends. Softnet and bridges have other leases. */
-export const leaseCheck = (ask: RunTool, isShared: () => Promise<boolean>): Check => ({
+const leaseCheck = (ask: RunTool, { network }: MacHost): Check => ({
   check: 'dhcp leases',
   async look() {
-    if (!(await isShared())) return ok('not needed by this network')
+    if ((await network()).kind !== 'shared') return ok('not needed by this network')
     const bootpd = await setting(ask, sharingSettings, 'bootpd')
     const seconds = Number(/DHCPLeaseTimeSecs"? = "?(\d+)/.exec(bootpd ?? '')?.[1] ?? defaultLeaseSeconds)
     if (seconds <= maxLeaseSeconds) return ok(`${seconds} s`)
@@ -148,8 +155,8 @@ const allowLocal = ['Ethernet', 'WiFi']
   )
   .join(' && ')
 
-/** `connect` returns the code of the error. macOS refuses what it blocks as if there were no route. */
-export const localNetworkCheck = (ask: RunTool, connect: (address: string) => Promise<string | undefined>): Check => ({
+/** macOS refuses what it blocks as if there were no route. */
+const localNetworkCheck = (ask: RunTool, { connect }: MacHost): Check => ({
   check: 'local network',
   async look() {
     if (majorOf(await macosVersion(ask)) < guardedMacos) return ok('not guarded by this macOS')
@@ -213,7 +220,7 @@ const othersCheck = (ask: RunTool, { uid }: MacHost): Check => ({
 })
 
 /** macOS keeps daemons from external volumes. Between volumes APFS cannot clone files. */
-export const volumeCheck = (dataDir: string, imageDir: string): Check => ({
+const volumeCheck = ({ dataDir, imageDir }: MacHost): Check => ({
   check: 'volumes',
   async look() {
     const folders = await Promise.all([dataDir, imageDir].map((each) => fs.realpath(each).catch(() => each)))
@@ -233,31 +240,14 @@ export const volumeCheck = (dataDir: string, imageDir: string): Check => ({
   },
 })
 
-export const accountChecks = (ask: RunTool, mac: MacHost): readonly Check[] => [
-  sessionCheck(ask, mac),
-  autoLoginCheck(ask, mac),
-  othersCheck(ask, mac),
-]
-
-/** Of any Mac, whatever runs the VMs. */
-export const settingChecks = (ask: RunTool, mac: MacHost): readonly Check[] => [
-  sleepCheck(ask),
-  vaultCheck(ask),
-  updateCheck(ask),
-  firewallCheck(ask, mac),
-]
-
-interface ProgramFile {
-  readonly path: string
-  readonly mode: number
-  readonly uid: number
-}
-
 /** Softnet needs root. Without the set-user-id bit it asks for a password at every start, which a service cannot answer. */
-export const softnetCheck = (find: () => Promise<ProgramFile | undefined>): Check => ({
+const networkCheck = ({ network, findSoftnet }: MacHost): Check => ({
   check: 'network',
   async look() {
-    const file = await find()
+    const chosen = await network()
+    if (chosen.kind === 'bridged') return ok(`a bridge on ${chosen.card}`)
+    if (chosen.kind === 'shared') return ok('shared with the Mac')
+    const file = await findSoftnet()
     if (!file)
       return problem(
         'softnet not found',
@@ -270,3 +260,17 @@ export const softnetCheck = (find: () => Promise<ProgramFile | undefined>): Chec
     )
   },
 })
+
+export const appleChecks = (ask: RunTool, mac: MacHost): readonly Check[] => [
+  ...[macCheck, sessionCheck, autoLoginCheck, othersCheck, leaseCheck, localNetworkCheck].map((each) => each(ask, mac)),
+  networkCheck(mac),
+  volumeCheck(mac),
+]
+
+/** Of any Mac, whatever runs the VMs. */
+export const settingChecks = (ask: RunTool, mac: MacHost): readonly Check[] => [
+  sleepCheck(ask),
+  vaultCheck(ask),
+  updateCheck(ask),
+  firewallCheck(ask, mac),
+]

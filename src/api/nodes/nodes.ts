@@ -64,14 +64,7 @@ const example = {
   orkaTags: ['ios'],
   vms: ['svc-default/vm-cznfv'],
   maxVms: 2,
-  checks: [
-    {
-      check: 'sleep',
-      result: 'warning',
-      found: 'after 10 minutes',
-      advice: 'Run sudo pmset -a sleep 0',
-    },
-  ],
+  checks: [{ check: 'sleep', result: 'ok', found: 'never' }],
   images: ['sonoma'],
   driver: 'qemu (QEMU 7.2.9 (kvm))',
   version: '3.0.0',
