@@ -1,7 +1,7 @@
 // The interface to hypervisors: a required lifecycle, and groups of capabilities that a driver may lack. An absent group
 // means "not supported". Every driver passes test/contract/driver.ts; `index.ts` names the drivers.
 import type { Architecture } from '../api/architecture.ts'
-
+import type { GuestReach } from '../api/vms/guest-reach.ts'
 import type { VmMachine } from '../api/vms/vm-shape.ts'
 
 /** How a disk boots: by its boot loader, or by a kernel beside it. Paths are absolute. */
@@ -215,7 +215,7 @@ export interface Driver {
   /** Ends the VM and removes everything. May be repeated. */
   destroy(handle: Handle): Promise<void>
   inspect(handle: Handle): Promise<Observed>
-  /** Calls `changed` soon after the result of `inspect` changed. Returns a function that stops it. */
+  /** Calls `changed` soon after the result of `inspect` or `reach` changed. Returns a function that stops it. */
   follow(handle: Handle, changed: () => void): () => void
   /** Closes connections; VMs keep running. */
   close(): Promise<void>
@@ -271,6 +271,13 @@ export interface Driver {
      * and traffic for the VM must not go there.
      */
     holds(handle: Handle, port: number, ip: string): Promise<boolean>
+  }
+  readonly reach?: {
+    /**
+     * How the latest connection to the guest ended, of the agent or of any client; undefined before the first. `Refused` is
+     * about port 22 only: a guest that refuses another port can be reached. Does not connect.
+     */
+    last(handle: Handle): GuestReach | undefined
   }
   readonly console?: {
     /** The file with the output of the guest's serial console. */

@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { GuestReach } from '../api/vms/guest-reach.ts'
 import { KeyedLog } from '../platform/keyed-log.ts'
 import { hostBootId } from '../platform/processes.ts'
 import {
@@ -39,6 +40,8 @@ export interface SimulatedKnobs {
   readonly failAt?: Readonly<Partial<Record<SimulatedStep, number | 'once'>>>
   readonly maxVms?: number
   readonly architectures?: Probe['architectures']
+  /** What is told of every running VM. */
+  readonly reach?: GuestReach
 }
 
 interface SimulatedVm {
@@ -54,6 +57,8 @@ interface SimulatedVm {
   /** Captures that were not released. */
   readonly captures?: readonly Capture[]
 }
+
+const simulatedReach: GuestReach = { ok: true, message: 'Simulated: no guest runs in the VM' }
 
 const done = { suspend: 'suspended', resume: 'resumed' } as const
 
@@ -221,6 +226,10 @@ export class SimulatedDriver implements Driver {
           await this.#write(folder, { ...now, captures: captures.filter((one) => one.id !== id) })
       }),
     list: async ({ folder }: Handle) => (await this.#read(folder))?.captures ?? [],
+  }
+
+  readonly reach = {
+    last: (_: Handle): GuestReach => this.#knobs.reach ?? simulatedReach,
   }
 
   readonly warm = {

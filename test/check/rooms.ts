@@ -97,7 +97,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   },
   'controllers/scheduling': { imports: 'api, controllers, platform, rules, rules/pools, store, store/records' },
   drivers: {
-    imports: 'api, drivers/apple (index.ts), drivers/qemu (index.ts), drivers/qemu/network (index.ts), platform',
+    imports: 'api, drivers/apple (index.ts), drivers/qemu (index.ts), drivers/qemu/network (index.ts), platform, rules',
   },
   'drivers/apple': { imports: 'drivers, platform' },
   'drivers/qemu': {

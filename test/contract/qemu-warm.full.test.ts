@@ -7,7 +7,7 @@ import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { probeSsh } from '../../src/agent/vms/boot-watch.ts'
+import { probeSsh } from '../../src/agent/vms/guest-watch.ts'
 import type { BaseImage, Handle, VmSpec } from '../../src/drivers/driver.ts'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { waitingAddress } from '../../src/rules/ports.ts'
@@ -50,7 +50,7 @@ for (const architecture of testedArchitectures)
       const handle = await driver.create(vm, path.join(root, uid))
       handles.push(handle)
       await driver.start(handle, vm, signal())
-      await eventually(async () => assert.ok(await probeSsh({ ip: waiting, port: ssh }, signal())), timeoutMs)
+      await eventually(async () => assert.ok('ok' in (await probeSsh({ ip: waiting, port: ssh }, signal()))), timeoutMs)
       await eventually(async () => assert.equal(await driver.warm?.prepare(handle, vm, signal()), true), timeoutMs)
       return { handle, vm, ssh }
     }

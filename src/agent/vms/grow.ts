@@ -2,10 +2,11 @@
 // use. The password is sent over the encrypted connection and to sudo's standard input, never in a command line.
 import net from 'node:net'
 import type { Client as SshClient } from 'ssh2'
+import { isUnreachable } from '../../api/vms/guest-reach.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { orAborted, wait } from '../../platform/retry.ts'
-import { probeSsh } from './boot-watch.ts'
 import { growScript, systemScript } from './grow-scripts.ts'
+import { probeSsh } from './guest-watch.ts'
 import { manualGrowth } from './messages.ts'
 
 export interface GrowthRequest {
@@ -125,7 +126,7 @@ async function connect(growth: GrowthRequest, signal: AbortSignal): Promise<Gues
 
 async function connectOnce({ host, port, user, password, isOwn }: GrowthRequest, signal: AbortSignal): Promise<Guest> {
   // Port forwarders accept connections before the guest does. Such connections hang, so they are not used for the login.
-  if (!(await probeSsh({ ip: host, port }, signal))) throw new Error('no SSH server responds')
+  if (isUnreachable(await probeSsh({ ip: host, port }, signal))) throw new Error('no SSH server responds')
   const { Client } = await import('ssh2').then((module) => module.default ?? module)
   const ssh = new Client()
   const { promise, resolve, reject } = Promise.withResolvers<void>()

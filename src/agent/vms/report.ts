@@ -1,5 +1,6 @@
 // Builds the report about a VM from its observed state, its record and work in progress.
 import type { VmReport } from '../../api/nodes/agent.ts'
+import type { GuestReach } from '../../api/vms/guest-reach.ts'
 import type { Observed } from '../../drivers/driver.ts'
 import type { ArrivalState } from '../images/arrival.ts'
 import type { StoredDesired, VmHandleRecord } from '../state/handles.ts'
@@ -11,11 +12,12 @@ interface VmFacts {
   readonly observed: Observed
   readonly portsTaken: readonly number[] | undefined
   readonly booted: boolean | undefined
+  readonly reach: GuestReach | undefined
   readonly arrival: ArrivalState | undefined
 }
 
 export function reportOf(
-  { desired, record, observed, portsTaken, booted, arrival }: VmFacts,
+  { desired, record, observed, portsTaken, booted, reach, arrival }: VmFacts,
   extra: Partial<VmReport> = {},
 ): VmReport {
   const problem = observed.state === 'failed' ? observed.problem : record?.problem
@@ -32,6 +34,7 @@ export function reportOf(
     ...(record?.diskGb && { diskGb: record.diskGb }),
     ...(portsTaken && { portsTaken: [...portsTaken] }),
     ...(booted !== undefined && { booted }),
+    ...(reach && observed.state === 'running' && { reach }),
     ...(arrival && observed.state === 'running' && { image: arrivalOf(arrival) }),
     ...extra,
   }

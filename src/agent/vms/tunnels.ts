@@ -15,6 +15,8 @@ export interface TunnelTarget {
   readonly desired: StoredDesired
   /** Returns the log file of the VM's console; undefined if the hypervisor keeps none. */
   logFile(): string | undefined
+  /** Called when a connection to the guest's SSH port failed. */
+  failed(): void
   /** Whether the VM itself holds this port; absent if the hypervisor cannot tell. */
   holds?(port: number, ip: string): Promise<boolean>
 }
@@ -52,7 +54,7 @@ export function createTunnels({ connect, find, measured, log }: TunnelsOptions):
         return void (await pipeline([measured(dial.uid, dial.minutes ?? 60)], tunnel, { signal }))
       if (!target) throw new Error('the VM is not on this node')
       if (dial.to === 'log') await sendLog(tunnel, target, dial, signal)
-      else await splice(tunnel, await reach(target, dial.to, signal), signal)
+      else await forward(tunnel, target, dial.to, signal)
     } finally {
       tunnel.destroy()
     }
@@ -83,6 +85,18 @@ const ports = {
   vnc: ({ vnc }: StoredDesired) => vnc,
   screenshare: ({ screenshare }: StoredDesired) => screenshare,
 } as const
+
+async function forward(tunnel: Duplex, target: TunnelTarget, to: keyof typeof ports, signal: AbortSignal) {
+  let receivedBytes = 0
+  try {
+    const socket = await reach(target, to, signal)
+    await splice(tunnel, socket, signal)
+    receivedBytes = socket.bytesRead
+  } finally {
+    // Forwarders accept connections and close them if the guest does not.
+    if (to === 'ssh' && receivedBytes === 0) target.failed()
+  }
+}
 
 /** Checks that the VM itself holds the port, because users send passwords and another program may have taken the port. */
 async function reach(target: TunnelTarget, to: keyof typeof ports, signal: AbortSignal): Promise<net.Socket> {

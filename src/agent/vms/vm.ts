@@ -2,8 +2,8 @@
 //
 // What is concurrent. Workers of different VMs run side by side. A worker does one thing at a time: a turn inspects the VM, plans
 // one piece of work, carries it out and writes the record. Desired states, changes that the driver notices, images that become
-// complete and captures that end may come at any time; they only wake the worker, and are considered between steps. Watching for
-// the guest's boot runs beside the turns.
+// complete and captures that end may come at any time; they only wake the worker, and are considered between steps. Watching
+// the guest runs beside the turns.
 //
 // What may die when. The agent may be killed at any point. What a later step relies on is in the record before that step, and
 // every step can be repeated, so the next agent plans again from the desired and the observed state. The VM itself keeps
@@ -13,6 +13,7 @@
 // that has vanished is not replaced silently. A VM is removed only for a server with authority over it (state/authority.ts).
 // Secrets and credentials are never written to disk.
 import type { DesiredVm, VmReport } from '../../api/nodes/agent.ts'
+import { type GuestReach, isUnreachable, type Unreachable } from '../../api/vms/guest-reach.ts'
 import type { Handle, Observed, PortTaken } from '../../drivers/driver.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
@@ -20,7 +21,7 @@ import type { ArrivalUser } from '../images/arrival.ts'
 import type { Reports } from '../link/reports.ts'
 import { type Claim, isBehind, type Unlisted } from '../state/authority.ts'
 import { desiredDeletion, type HandleLookup, isDeployed, type StoredDesired } from '../state/handles.ts'
-import { BootWatch, type SshAddress } from './boot-watch.ts'
+import { GuestWatch, type SshAddress } from './guest-watch.ts'
 import {
   failureMessage,
   interrupted,
@@ -65,11 +66,11 @@ export class VmWorker {
   readonly #context: VmContext
   readonly #found: HandleLookup['record'] | 'new'
   readonly #keeper: RecordKeeper
-  readonly #boot: BootWatch | undefined
+  readonly #guest: GuestWatch | undefined
   readonly #loop = new WakeLoop({
     turn: () => this.#turn(),
     failed: (error, attempt) => this.#turnFailed(error, attempt),
-    rested: () => this.#followBoot(),
+    rested: () => this.#followGuest(),
   })
   #life: Life
   #desired: DesiredVm | undefined
@@ -92,9 +93,9 @@ export class VmWorker {
     this.#keeper = new RecordKeeper(context.tools.handles, this.handle, found)
     const { probeSsh, driver } = context.tools
     if (probeSsh || driver.warm)
-      this.#boot = new BootWatch(
-        (address, signal) => this.#isUp(address, signal),
-        () => this.#sendReport(),
+      this.#guest = new GuestWatch(
+        (address, signal) => this.#tryToReach(address, signal),
+        (problem) => this.#guestChanged(problem),
       )
   }
 
@@ -125,6 +126,7 @@ export class VmWorker {
       desired && {
         desired,
         logFile: () => console?.log(handle),
+        failed: () => this.#guest?.recheck(),
         ...(ports && { holds: (port, ip) => ports.holds(handle, port, ip) }),
       }
     )
@@ -218,7 +220,7 @@ export class VmWorker {
   /** Gives the current step some time to end. The VM itself keeps running. */
   async stop(): Promise<void> {
     this.#unfollow?.()
-    this.#boot?.follow(undefined)
+    this.#guest?.follow(undefined)
     const timer = setTimeout(() => this.#interrupt(), this.#context.stopTimeoutMs)
     await this.#loop.stop()
     clearTimeout(timer)
@@ -228,21 +230,47 @@ export class VmWorker {
     await this.#keeper.write().catch(failed)
   }
 
-  #followBoot(): void {
+  #followGuest(): void {
     const desired = this.#desired
     const isUp = this.#observed.state === 'running' && this.#life !== 'ended' && desired !== undefined
     const isWatched = this.#context.tools.probeSsh !== undefined || desired?.isSlot === true
     const maxMs = desired?.isSlot ? slotPollMs : undefined
-    this.#boot?.follow(isUp && isWatched ? { ip: desired.ip, port: desired.ssh } : undefined, maxMs)
+    this.#guest?.follow(isUp && isWatched ? { ip: desired.ip, port: desired.ssh } : undefined, maxMs)
+    // A connection of a client may have failed.
+    if (isUnreachable(this.#lastReach)) this.#guest?.recheck()
   }
 
-  /** Whether the guest has booted and, for a slot, can be claimed. */
-  async #isUp(address: SshAddress, signal: AbortSignal): Promise<boolean> {
+  get #lastReach(): GuestReach | undefined {
+    return this.#context.tools.driver.reach?.last(this.handle)
+  }
+
+  /** Whether the guest can be reached and, for a slot, can be claimed. */
+  async #tryToReach(address: SshAddress, signal: AbortSignal): Promise<GuestReach> {
     const { probeSsh, driver } = this.#context.tools
-    if (probeSsh && !(await probeSsh(address, signal))) return false
+    const reach = (await probeSsh?.(address, signal)) ?? reached
+    if (isUnreachable(reach)) {
+      const last = this.#lastReach
+      // Behind an open port, the driver knows better why nothing answered.
+      return reach.reason !== 'NoRoute' && isUnreachable(last) ? last : reach
+    }
     const desired = this.#desired
-    if (!desired?.isSlot || !driver.warm) return true
-    return driver.warm.prepare(this.handle, desired, signal).catch(() => false)
+    if (!desired?.isSlot || !driver.warm) return reach
+    const isReady = await driver.warm.prepare(this.handle, desired, signal).catch(() => false)
+    return isReady ? reach : { reason: 'NoAnswer', message: 'the guest is not ready to be claimed' }
+  }
+
+  #guestChanged(problem: Unreachable | undefined): void {
+    const { name, namespace } = this.desired ?? {}
+    if (problem && !this.#isUnclaimed && !this.isSilent) {
+      const { reason, message } = problem
+      this.#context.log.warn('the guest of a running VM cannot be reached', {
+        name,
+        namespace,
+        reason,
+        problem: message,
+      })
+    }
+    this.#sendReport()
   }
 
   #turnFailed(error: unknown, attempt: number): void {
@@ -349,7 +377,7 @@ export class VmWorker {
     const before = this.#observed
     this.#keeper.begin(desired)
     const isStart = work.steps.includes('start')
-    if (isStart) this.#boot?.follow(undefined)
+    if (isStart) this.#guest?.follow(undefined)
     const credentials = this.#credentials
     const outcome = await carryOut(work, {
       tools: this.#context.tools,
@@ -461,13 +489,15 @@ export class VmWorker {
   #report(extra: Partial<VmReport>): VmReport {
     const desired = this.desired ?? desiredDeletion(this.handle.uid, undefined)
     const { record, reportable } = this.#keeper
+    const { probeSsh } = this.#context.tools
     const known = {
       desired,
       record,
       observed: this.#reported,
       portsTaken: this.#held?.ports,
       arrival: this.#context.tools.images.arrivals.of(this.handle.uid)?.state,
-      booted: this.#isUnclaimed ? undefined : this.#boot?.booted,
+      booted: this.#isUnclaimed ? undefined : this.#guest?.booted,
+      reach: this.#isUnclaimed ? undefined : probeSsh ? this.#guest?.reach : this.#lastReach,
     }
     return reportOf(known, { ...(reportable !== undefined && { generation: reportable }), ...extra })
   }
@@ -478,6 +508,8 @@ export class VmWorker {
 }
 
 type Ended = Exclude<WorkOutcome, { as: 'outdated' }>
+
+const reached: GuestReach = { ok: true }
 
 /** Slots are polled often, because they can be claimed as soon as the guest has booted. */
 const slotPollMs = 500

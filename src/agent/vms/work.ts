@@ -7,8 +7,8 @@ import type { Captures } from '../captures/captures.ts'
 import type { ArrivalUser } from '../images/arrival.ts'
 import { baseKeyOf, type Images } from '../images/images.ts'
 import type { Handles, VmHandleRecord } from '../state/handles.ts'
-import type { SshProbe } from './boot-watch.ts'
 import type { GrowthRequest } from './grow.ts'
+import type { SshProbe } from './guest-watch.ts'
 import type { Work } from './plan.ts'
 import { bytesOf, diskGbOf, driverSpec, isoFile } from './spec.ts'
 import { failPointOf, phases, type WorkStep } from './steps.ts'
@@ -23,7 +23,7 @@ export interface Tools {
   readonly graceSeconds: number
   /** Grows partition and file system in the guest. Returns a warning if that failed. */
   grow(growth: GrowthRequest, signal: AbortSignal): Promise<string | undefined>
-  /** Whether a guest has booted; absent for simulated VMs. */
+  /** Whether a guest can be reached; absent for simulated VMs. */
   readonly probeSsh?: SshProbe | undefined
 }
 

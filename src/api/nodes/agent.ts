@@ -5,6 +5,7 @@ import * as t from 'typebox'
 import { DesiredCache, DesiredImage } from '../images/image-cache.ts'
 import { base, operationsOf } from '../operation.ts'
 import { Architecture, Timestamp } from '../records.ts'
+import { GuestReach } from '../vms/guest-reach.ts'
 import { imageStarts } from '../vms/vm-deployment.ts'
 import { machineFields } from '../vms/vm-shape.ts'
 import { powerStates, VmOperation } from '../vms/vms.ts'
@@ -142,6 +143,8 @@ export const VmReport = t.Object(
     diskGb: t.Optional(t.Integer()),
     /** Whether the guest answers by SSH. False after some minutes without an answer; absent before that. */
     booted: t.Optional(t.Boolean()),
+    /** Whether the guest of a running VM can be reached; absent while that is unknown. */
+    reach: t.Optional(GuestReach),
     operation: t.Optional(VmOperation),
     /** Only while the VM runs without all of its image. */
     image: t.Optional(ImageArrival),

@@ -30,6 +30,25 @@ it('a report without the boot state keeps the condition, and one of a stopped VM
   assert.deepEqual(conditionsOf(booted, { ...running, power: 'stopped' }), [])
 })
 
+it('a report of how the guest was reached sets a condition while the VM runs, with the last error as message', () => {
+  const unreachable = { ...running, reach: { reason: 'NoAddress', message: 'no lease' } } as const
+  assert.deepEqual(conditionsOf(record, unreachable), [['GuestReachable', 'False', 'NoAddress']])
+  const failing = mergeReport(record, unreachable, now) as VmRecord
+  assert.equal(failing.conditions[0]?.message, 'no lease')
+  assert.equal(mergeReport(failing, running, now), undefined)
+  const reached = mergeReport(failing, { ...running, booted: true, reach: { ok: true } }, now) as VmRecord
+  assert.deepEqual(conditionsOf(reached, running), [
+    ['Booted', 'True', 'SshAnswers'],
+    ['GuestReachable', 'True', 'Reachable'],
+  ])
+  assert.deepEqual(conditionsOf(reached, { ...running, power: 'suspended' }), [['Booted', 'True', 'SshAnswers']])
+  for (const power of ['stopped', 'failed', 'starting'] as const)
+    assert.deepEqual(conditionsOf(reached, { ...running, power }), [])
+  // The message of another driver's errors may be the same.
+  const refused = { ...running, reach: { reason: 'Refused', message: 'no lease' } } as const
+  assert.deepEqual(conditionsOf(failing, refused), [['GuestReachable', 'False', 'Refused']])
+})
+
 it('a report of an arriving image sets a condition with its progress, until the image is complete', () => {
   const image = { percent: 34, bytes: 1.2 * 2 ** 30, totalBytes: 3.5 * 2 ** 30, bytesPerSecond: 80 * 2 ** 20 }
   const messageOf = (from: VmRecord, report: VmReport) => mergeReport(from, report, now)?.conditions.at(-1)?.message

@@ -1,6 +1,7 @@
 // Applies an agent's report to the record of a VM. Applying it twice changes nothing.
 import { isDeepStrictEqual } from 'node:util'
 import type { VmReport } from '../../api/nodes/agent.ts'
+import { type GuestReach, isUnreachable } from '../../api/vms/guest-reach.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { defined } from '../../platform/defined.ts'
 import { sizeText } from '../../rules/sizes.ts'
@@ -65,9 +66,9 @@ type Condition = Omit<Conditions[number], 'at'>
 
 /** `at` is the time when the status of a condition last changed. */
 function withCondition(conditions: Conditions, condition: Condition, now: Date): Conditions {
-  const { type, status, message } = condition
+  const { type, status, reason, message } = condition
   const known = conditions.find((each) => each.type === type)
-  if (known?.status === status && known.message === message) return conditions
+  if (known?.status === status && known.reason === reason && known.message === message) return conditions
   const at = known?.status === status ? known.at : timestamp(now)
   return [...conditions.filter((each) => each !== known), { ...condition, at }]
 }
@@ -79,6 +80,13 @@ const notBooted: Condition = {
   reason: 'NoSshAnswer',
   message: 'No SSH answer 5 min after the start: the guest did not boot, or runs no SSH server',
 }
+
+function reachable(reach: GuestReach): Condition {
+  const type = 'GuestReachable'
+  if (isUnreachable(reach)) return { type, status: 'False', ...reach }
+  return { type, status: 'True', reason: 'Reachable', message: reach.message ?? booted.message }
+}
+
 const imageReady: Condition = {
   type: 'ImageReady',
   status: 'True',
@@ -94,13 +102,22 @@ function arriving(image: NonNullable<VmReport['image']>): Condition {
   return { type: 'ImageReady', status: 'False', reason: waiting === undefined ? 'Arriving' : 'Waiting', message }
 }
 
+const ofGuest: readonly string[] = ['Booted', 'ImageReady', 'GuestReachable']
+/** Conditions of the guest that end in this state; all of them in states that are not named. */
+const ended: Readonly<Partial<Record<VmReport['power'], readonly string[]>>> = {
+  running: [],
+  suspended: ['GuestReachable'],
+}
+
 /** Conditions of the guest exist only while the VM runs. ImageReady is for VMs that start before all of their image arrives. */
-function withGuest(conditions: Conditions, report: VmReport, now: Date): Conditions {
-  const { power, image } = report
-  if (power !== 'running' && power !== 'suspended')
-    return conditions.filter(({ type }) => type !== 'Booted' && type !== 'ImageReady')
+function withGuest(before: Conditions, report: VmReport, now: Date): Conditions {
+  const { image, reach } = report
+  const dropped = ended[report.power] ?? ofGuest
+  const conditions = before.filter(({ type }) => !dropped.includes(type))
+  if (dropped === ofGuest) return conditions
   const booting = report.booted === undefined ? undefined : report.booted ? booted : notBooted
-  const known = booting ? withCondition(conditions, booting, now) : conditions
+  const whole = booting ? withCondition(conditions, booting, now) : conditions
+  const known = reach ? withCondition(whole, reachable(reach), now) : whole
   const hasArrived = !image && known.some(({ type }) => type === 'ImageReady')
   const arrival = image ? arriving(image) : hasArrived ? imageReady : undefined
   return arrival ? withCondition(known, arrival, now) : known
