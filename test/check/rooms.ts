@@ -99,7 +99,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   drivers: {
     imports: 'api, drivers/apple (index.ts), drivers/qemu (index.ts), drivers/qemu/network (index.ts), platform, rules',
   },
-  'drivers/apple': { imports: 'drivers, platform' },
+  'drivers/apple': { imports: 'api, drivers, platform' },
   'drivers/qemu': {
     imports:
       'api, drivers, drivers/qemu/captures (driver.ts, launch.ts, process.ts, start.ts, vm.ts, warm.ts), drivers/qemu/control (arguments.ts, driver.ts, ending.ts, launch.ts, process.ts, start.ts, supervisor.ts, usage.ts, vm.ts, warm.ts), drivers/qemu/disks (arguments.ts, driver.ts, launch.ts, start.ts, vm.ts, warm.ts), drivers/qemu/network (arguments.ts, driver.ts, ending.ts, launch.ts, probe.ts, shape.ts, start.ts, supervisor.ts, usage.ts, vm.ts, warm.ts), platform',

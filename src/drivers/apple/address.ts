@@ -1,6 +1,8 @@
 // Finds the address of a guest by asking tart when a client connects. The answer is shared by concurrent callers and
 // cached for some seconds only, because a guest's former address may soon belong to another. A restarted agent reads the
 // address of the screen from the record of the run.
+import { type GuestReach, isUnreachable } from '../../api/vms/guest-reach.ts'
+import { unreachable } from '../reach.ts'
 import type { ForwardedGuest } from './forwarder.ts'
 import { printedVnc, readRun } from './run.ts'
 import { type Tart, vmAddress } from './tart.ts'
@@ -16,13 +18,19 @@ export class AddressBook implements ForwardedGuest {
   #known: { readonly address: string; readonly untilMs: number } | undefined
   #asking: Promise<string | undefined> | undefined
 
-  constructor(tart: Tart, folder: string) {
+  #reach: GuestReach | undefined
+  readonly #unreached: () => void
+
+  /** `unreached` is called when a connection failed for another reason than the one before. */
+  constructor(tart: Tart, folder: string, unreached: () => void = () => undefined) {
+    this.#unreached = unreached
     this.#tart = tart
     this.#folder = folder
   }
 
   use(name: string): void {
     this.#known = undefined
+    this.#reach = undefined
     this.#name = name
   }
 
@@ -32,8 +40,25 @@ export class AddressBook implements ForwardedGuest {
     return this.#asking
   }
 
-  isElsewhere(): void {
-    this.#known = undefined
+  /** How the latest connection to the guest ended. */
+  get reach(): GuestReach | undefined {
+    return this.#reach
+  }
+
+  reached(): void {
+    this.#note({ ok: true })
+  }
+
+  failed(address: string, error: NodeJS.ErrnoException): void {
+    // A refusal comes from the guest, so its address is right.
+    if (error.code !== 'ECONNREFUSED') this.#known = undefined
+    this.#note(unreachable(error, address))
+  }
+
+  #note(reach: GuestReach): void {
+    const before = this.#reach
+    this.#reach = reach
+    if (isUnreachable(reach) && !(isUnreachable(before) && before.reason === reach.reason)) this.#unreached()
   }
 
   async screen(): Promise<string | undefined> {
@@ -48,6 +73,7 @@ export class AddressBook implements ForwardedGuest {
     const done = () => {
       this.#asking = undefined
     }
+    if (found === undefined) this.#note({ reason: 'NoAddress', message: 'tart knows no address of the guest' })
     if (found === undefined) setTimeout(done, pauseMs).unref()
     else done()
     return found

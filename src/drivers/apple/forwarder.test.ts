@@ -27,7 +27,8 @@ async function serve(address: string, handle: (socket: net.Socket) => void): Pro
 function open(guest: Partial<ForwardedGuest>) {
   const forwarder = createForwarder({
     address: async () => undefined,
-    isElsewhere: () => undefined,
+    reached: () => undefined,
+    failed: () => undefined,
     screen: async () => undefined,
     ...guest,
   })
@@ -70,6 +71,23 @@ describe('ports of a VM on Apple silicon', () => {
     await assert.rejects(exchange(hostPort, Buffer.alloc(0)), { code: 'ECONNRESET' })
     address = '127.0.0.9'
     assert.equal((await exchange(hostPort, Buffer.alloc(0))).toString(), 'there')
+  })
+
+  it('the ports of a VM on Apple silicon tell how connections to the guest ended, and refusals of the SSH port only', async () => {
+    const told: unknown[] = []
+    const guest = {
+      address: async () => '127.0.0.9',
+      reached: () => told.push('reached'),
+      failed: (address: string, { code }: NodeJS.ErrnoException) => told.push([address, code]),
+    }
+    const there = await serve('127.0.0.9', (socket) => socket.end('there'))
+    for (const guestPort of [there, await freePort(), 22]) {
+      const hostPort = await freePort()
+      const forwarder = open(guest)
+      await forwarder.open({ ip, forwards: [{ protocol: 'tcp', hostPort, guestPort }] })
+      await exchange(hostPort, Buffer.alloc(0)).catch(() => undefined)
+    }
+    assert.deepEqual(told, ['reached', 'reached', ['127.0.0.9', 'ECONNREFUSED']])
   })
 
   it('the ports of a VM on Apple silicon forward datagrams, and answers to their sender', async () => {

@@ -9,13 +9,15 @@ import { type Closable, openUdp } from './udp.ts'
 
 export interface ForwardedGuest {
   address(): Promise<string | undefined>
-  /** Reports that the last known address did not work. */
-  isElsewhere(): void
+  /** Reports how a connection to the address ended. */
+  reached(address: string): void
+  failed(address: string, error: NodeJS.ErrnoException): void
   /** The address of its screen, with the password. */
   screen(): Promise<string | undefined>
 }
 
 const connectMs = 10_000
+const sshPort = 22
 const handshakeMs = 20_000
 
 export function createForwarder(guest: ForwardedGuest) {
@@ -103,10 +105,12 @@ async function toGuest(client: net.Socket, guest: ForwardedGuest, port: number):
   const address = await guest.address()
   if (address === undefined) throw new Error('the guest has no address yet')
   const far = await connect(address, port).catch((error: NodeJS.ErrnoException) => {
-    // A refusal comes from the guest, so its address is right.
-    if (error.code !== 'ECONNREFUSED') guest.isElsewhere()
+    // A guest that refuses another port than that of SSH can be reached.
+    if (error.code === 'ECONNREFUSED' && port !== sshPort) guest.reached(address)
+    else guest.failed(address, error)
     throw error
   })
+  guest.reached(address)
   join(client, far)
 }
 

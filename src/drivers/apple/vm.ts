@@ -1,6 +1,7 @@
 // Finds or starts the process of one VM of tart on this host, holds its ports open and notifies its listeners. All
 // state is on the disk and in the process, so an object of this class can be dropped and created again at any time.
 import fs from 'node:fs/promises'
+import type { GuestReach } from '../../api/vms/guest-reach.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, type ProcessId } from '../../platform/processes.ts'
 import { reasonOf } from '../../platform/reason.ts'
@@ -68,7 +69,7 @@ export class AppleVm {
     this.#tart = tart
     this.#allowance = allowance
     this.#network = network
-    this.#addresses = new AddressBook(tart, folder)
+    this.#addresses = new AddressBook(tart, folder, () => this.#watch.notify())
     this.#forwarder = createForwarder(this.#addresses)
     this.#watch = new Watch(async () => (await this.#found())?.process)
   }
@@ -124,6 +125,10 @@ export class AppleVm {
     })
     this.#watch.notify()
     return started
+  }
+
+  get reach(): GuestReach | undefined {
+    return this.#addresses.reach
   }
 
   holds(port: number, ip: string): boolean {
