@@ -39,6 +39,7 @@ import { replacementFor } from './service/legacy-advice.ts'
 import { jsonLines, usageTotals, withinOf, workOf } from './service/model.ts'
 import { deploymentOf, emptyForm, faultsOf } from './vms/deploy-form.ts'
 import {
+  conditionText,
   hasOtherStatus,
   imagesOf,
   keysymOf,
@@ -334,6 +335,10 @@ describe('VMs', () => {
     const pending: Vm = { ...vm, powerState: 'pending', conditions: [condition, booted] }
     assert.deepEqual(otherConditions(pending), [booted])
     assert.deepEqual(otherConditions({ ...pending, powerState: 'running' }), [condition, booted])
+  })
+
+  it('whether a guest can be reached has words in the list of conditions', () => {
+    assert.deepEqual([true, false].map((is) => conditionText('GuestReachable', is)), ['Reachable', 'Not reachable']) // biome-ignore format: one line
   })
 
   it('a VM shows the command for SSH', () => {

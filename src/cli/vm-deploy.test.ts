@@ -70,6 +70,22 @@ describe('vm deploy: the request', () => {
     assert.equal(lines((await deploy('demo -i sonoma')).stderr).at(-1), `svc3: Image sonoma: ${warning}`)
   })
 
+  it('vm deploy says that the guest of the VM cannot be reached, and what to do', async () => {
+    const condition = {
+      type: 'GuestReachable',
+      status: 'False',
+      reason: 'OtherGuest',
+      message: 'at another MAC',
+      at: '',
+    }
+    const unreachable = ({ body }: Asked) => ({ ...vmOf({ name: String(body.name) }), conditions: [condition] })
+    serve(service, { 'POST vms': unreachable, 'WATCH vms': changes() })
+    assert.deepEqual(lines((await deploy('demo -i sonoma')).stderr).slice(-2), [
+      'svc3: VM demo is running, but cannot be reached: another VM has the IP address of the guest (at another MAC)',
+      'svc3: Restart the guest from its screen, or delete the VM and deploy another',
+    ])
+  })
+
   it('vm deploy recognizes an image without its option, and does not repeat possible secrets', async () => {
     const { exitCode, stderr } = await deploy('demo tiny-amd64')
     const said = ['svc3: Unexpected argument "tiny-amd64" (expected [NAME])', 'svc3: Did you mean --image tiny-amd64?']

@@ -147,6 +147,34 @@ describe('SSH greeting', () => {
     assert.equal(tries, 1)
   })
 
+  it('waiting for the SSH greeting shows why the service cannot reach the guest, unless the connection says more', async () => {
+    const why = async () => ({ what: 'the guest has no IP address (no lease)', next: 'Wait while it boots' })
+    const shown: string[] = []
+    const onRetry = (problem: string) => void shown.push(problem)
+    await assert.rejects(
+      dialUntilGreeted(async () => silent(), { ...patience, why, onRetry }),
+      {
+        message: /within 0\.5 s: the guest has no IP address \(no lease\)$/,
+        hint: 'Wait while it boots',
+      },
+    )
+    assert.deepEqual([shown[0], shown.at(-1)], ['no answer', 'the guest has no IP address (no lease)'])
+    const lost = async () => {
+      throw new ConnectionError('lost', 'x', 'the connection was lost', 'try again')
+    }
+    await assert.rejects(dialUntilGreeted(lost, { ...patience, why }), {
+      message: /the connection was lost$/,
+      hint: /svc3 vm logs demo/,
+    })
+    const silentService = async () => {
+      throw new Error('the service does not answer')
+    }
+    await assert.rejects(
+      dialUntilGreeted(async () => silent(), { ...patience, why: silentService }),
+      { message: /: no answer$/ },
+    )
+  })
+
   it('the SSH greeting can still be read after it was waited for', async () => {
     const stream = silent()
     stream.push('SSH-2.0-a\r\n')
@@ -235,6 +263,15 @@ exit 7
     service.vm = { ...running, conditions: [...conditions] }
     const later = await svc3(['ssh', 'demo'], options)
     assert.deepEqual([later.exitCode, later.stderr, service.asked.length], [7, '', 3])
+    const message = 'no lease'
+    const unreachable = { type: 'GuestReachable', status: 'False', reason: 'NoAddress', message, at } as const
+    service.vm = { ...running, conditions: [...conditions, unreachable] }
+    service.asked.length = 1
+    service.guest = (guest, _, count) => (count < 5 ? guest.close() : guest.send(greeting))
+    const waiting = await svc3(['ssh', 'demo'], options)
+    assert.match(waiting.stderr, /VM demo: waiting for SSH: the guest has no IP address \(no lease\)/)
+    service.asked.length = 3
+    service.guest = (guest) => guest.send(greeting)
     const lost = { type: 'NodeReady', status: 'False', reason: 'NodeLost', message: 'Node mini-1 is lost', at } as const
     service.vm = { ...running, conditions: [...conditions, lost] }
     await svc3(['ssh', 'demo'], options)

@@ -87,6 +87,29 @@ describe('vm list', () => {
     assert.match((await vm('show dark')).stdout, /\nBooted: +no\. No SSH answer\n/)
   })
 
+  it('vm show and vm list say whether a running VM can be reached, why not, and what to do', async () => {
+    const at = '2026-11-15T09:00:00Z'
+    const reach = { type: 'GuestReachable', at }
+    const dark = {
+      ...demo,
+      name: 'dark',
+      conditions: [{ ...reach, status: 'False', reason: 'NoAddress', message: 'no lease' }],
+    }
+    serve(service, {
+      'GET vms': () => ({ items: [dark] }),
+      'GET vms/demo': () => ({
+        ...demo,
+        conditions: [{ ...reach, status: 'True', reason: 'Reachable', message: 'x' }],
+      }),
+      'GET vms/dark': () => dark,
+    })
+    assert.match((await vm('show demo')).stdout, /\nReachable: +yes\n/)
+    const shown = (await vm('show dark')).stdout
+    assert.match(shown, /\nReachable: +no: the guest has no IP address \(no lease\)\n +Wait while it boots\. /)
+    const { stderr } = await vm('list')
+    assert.equal(stderr, 'svc3: VM dark: the guest has no IP address (no lease)\n')
+  })
+
   it('vm list suggests the name that was probably meant, also when only that one was fetched', async () => {
     const items = ({ query }: Asked) => ({ items: query.get('fieldSelector') === null ? [demo] : [] })
     serve(service, { 'GET vms': items })

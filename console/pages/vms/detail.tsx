@@ -6,6 +6,7 @@ import { listImages } from '../../../src/api/images/images.ts'
 import { listNodes } from '../../../src/api/nodes/nodes.ts'
 import { listPushJobs } from '../../../src/api/vms/push-jobs.ts'
 import { getVm, getVmCharts, getVmLogs, listVms, type Vm } from '../../../src/api/vms/vms.ts'
+import { reachProblem } from '../../../src/rules/guest-reach.ts'
 import { longSize } from '../../../src/rules/sizes.ts'
 import { useAnswer } from '../../api/calls.ts'
 import { client } from '../../api/client.ts'
@@ -131,6 +132,7 @@ function OnNode({ vm: { namespace, node }, children }: { readonly vm: Vm; readon
 function Notices({ vm }: { readonly vm: Vm }) {
   const { errorMessage, warning, portWarnings, operation } = vm
   const reason = waitingReason(vm)
+  const unreachable = reachProblem(vm)
   return (
     <>
       {errorMessage !== undefined && (
@@ -139,6 +141,12 @@ function Notices({ vm }: { readonly vm: Vm }) {
         </Note>
       )}
       {warning !== undefined && <Note tone="warn">{warning}</Note>}
+      {unreachable && (
+        <Note tone="warn">
+          <b>{`This VM is running, but cannot be reached: ${unreachable.what}`}</b>
+          <span>{unreachable.next}</span>
+        </Note>
+      )}
       {portWarnings !== undefined && <Note tone="warn">{portWarnings}</Note>}
       {operation && (
         <Note role="status">

@@ -12,6 +12,7 @@ const conditionNames = {
   PortsFree: ['Ports free', 'Port in use'],
   NodeReady: ['Node ready', 'Node not ready'],
   Booted: ['Booted', 'Not booted'],
+  GuestReachable: ['Reachable', 'Not reachable'],
   ImageReady: ['Image on the node', 'Image arriving'],
 } as Readonly<Record<string, readonly [yes: string, no: string]>>
 

@@ -25,7 +25,7 @@ import { columns } from './parts/columns.ts'
 import { estimate } from './parts/estimate.ts'
 import { whileFollowing } from './parts/follow.ts'
 import { pairsOf } from './parts/pairs.ts'
-import { arrivalNotes } from './parts/reasons.ts'
+import { arrivalNotes, reachNotes } from './parts/reasons.ts'
 import { requestedShape, shapeOptions } from './parts/shape.ts'
 import { readUserdata } from './parts/userdata.ts'
 
@@ -133,7 +133,7 @@ export const command = defineCommand({
       ? await underFreeName(prefix, (name) => deploy(context, session, { ...body, name }, how))
       : await deploy(context, session, { ...body, name: prefix }, how)
     await context.print([vm], columns, '')
-    if (context.isTalking) for (const line of arrivalNotes(vm)) context.note(visible(line))
+    if (context.isTalking) for (const line of [...arrivalNotes(vm), ...reachNotes(vm)]) context.note(visible(line))
     for (const line of vm.warning?.split('\n') ?? []) context.note(visible(line))
     if (context.isTalking && how.isWaiting) await noteImageWarning(context, session, vm.image)
   },

@@ -26,7 +26,7 @@ import { columns } from './parts/columns.ts'
 import { whileDeleting } from './parts/follow.ts'
 import { isFullOwner, isOwnedBy, ownerFromOption } from './parts/owner.ts'
 import { printPending } from './parts/pending.ts'
-import { arrivalText, bootText, noteReasons, pendingReason, verdictText } from './parts/reasons.ts'
+import { arrivalText, bootText, noteReasons, pendingReason, reachText, verdictText } from './parts/reasons.ts'
 import { vmArgument } from './parts/vm-argument.ts'
 import { followVms } from './parts/watch.ts'
 
@@ -112,6 +112,7 @@ const vmFields: readonly Field<Vm>[] = [
   { label: 'Power', value: (vm) => vm.powerState },
   { label: 'Reason', value: pendingReason },
   { label: 'Booted', value: bootText },
+  { label: 'Reachable', value: reachText },
   { label: 'Arriving', value: arrivalText },
   { label: 'Nodes', value: ({ nodes }) => nodes?.map(verdictText) },
   { label: 'Error', value: (vm) => vm.errorMessage },

@@ -4,6 +4,7 @@ import childProcess from 'node:child_process'
 import os from 'node:os'
 import { ApiError } from '../../../api/errors.ts'
 import { getVm, type Vm } from '../../../api/vms/vms.ts'
+import { reachProblem } from '../../../rules/guest-reach.ts'
 import { type Context, defineCommand, namespaced } from '../../command.ts'
 import { readPassword } from '../../connect/password.ts'
 import { Failure } from '../../line/usage.ts'
@@ -45,10 +46,11 @@ export const command = defineCommand({
     const { client, namespace, sameTargetFlags } = await context.connect()
     const vm = await client.call(getVm, { params: { namespace, vm: args.vm }, signal })
     checkReachable(vm, sameTargetFlags)
-    if (!hasBooted(vm) || isNodeLost(vm)) {
+    if (!hasBooted(vm) || isNodeLost(vm) || reachProblem(vm)) {
       // Waits before starting ssh, which would show no progress and only "connection timed out".
       const dial = dialerFor(context, { namespace, vm: vm.name, port: 'ssh' })
-      const stream = await awaitGreeting(context, dial, { vm: vm.name, sameTargetFlags })
+      const why = async () => reachProblem(await client.call(getVm, { params: { namespace, vm: vm.name }, signal }))
+      const stream = await awaitGreeting(context, dial, { vm: vm.name, sameTargetFlags, why })
       stream.destroy()
     }
     const words = sshArguments({

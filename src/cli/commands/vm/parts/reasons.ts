@@ -1,5 +1,6 @@
 // Explains why a VM is not in the expected state, from the conditions of its record.
 import type { Vm } from '../../../../api/vms/vms.ts'
+import { isGuestReachable, reachProblem } from '../../../../rules/guest-reach.ts'
 import type { Context } from '../../../command.ts'
 import { noteFew } from '../../../note-few.ts'
 
@@ -24,6 +25,17 @@ export function bootText(vm: Vm): string | undefined {
   return known.status === 'True' ? 'yes' : `no. ${known.message}`
 }
 
+/** Whether the guest can be reached, and what to do; undefined while that is unknown. */
+export function reachText(vm: Vm): string[] | undefined {
+  const problem = reachProblem(vm)
+  return problem ? [`no: ${problem.what}`, problem.next] : isGuestReachable(vm) ? ['yes'] : undefined
+}
+
+export function reachNotes(vm: Vm): string[] {
+  const problem = reachProblem(vm)
+  return problem ? [`VM ${vm.name} is running, but cannot be reached: ${problem.what}`, problem.next] : []
+}
+
 /** How much of the image is on the node, while the VM runs without all of it. */
 export const arrivalText = ({ conditions }: Vm): string | undefined =>
   conditions.find(({ type, status }) => type === 'ImageReady' && status === 'False')?.message
@@ -45,7 +57,8 @@ export function noteReasons(context: Context, vms: readonly Vm[], sameTargetFlag
     const pending = pendingReason(vm)
     if (pending) return [`VM ${vm.name} is pending: ${pending}`]
     const boot = bootOf(vm)
-    const problem = vm.errorMessage ?? (boot?.status === 'False' ? boot.message : undefined)
+    const unbooted = boot?.status === 'False' ? boot.message : undefined
+    const problem = vm.errorMessage ?? reachProblem(vm)?.what ?? unbooted
     return problem ? [`VM ${vm.name}: ${problem}`] : arrivalNotes(vm)
   })
   noteFew(context, notes, `run svc3 vm show NAME${sameTargetFlags} to see why`)

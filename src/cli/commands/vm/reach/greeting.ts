@@ -18,18 +18,28 @@ interface GreetingOptions {
   readonly pauseMs?: number
   /** Called before each further attempt with the last problem. */
   readonly onRetry?: (problem: string) => void
+  /** Returns why the service cannot reach the guest, if it knows. Called from time to time. */
+  readonly why?: () => Promise<Cause | undefined>
 }
+
+interface Cause {
+  readonly what: string
+  readonly next: string
+}
+
+/** How many attempts come between two questions to the service. */
+const lookUpEvery = 8
 
 /** Waits for the greeting. After the first attempt, shows why none has come. */
 export async function awaitGreeting(
   context: Context,
   dial: Dial,
-  { vm, sameTargetFlags }: { readonly vm: string; readonly sameTargetFlags: string },
+  awaited: Pick<GreetingOptions, 'vm' | 'sameTargetFlags' | 'why'>,
 ): Promise<Duplex> {
-  const progress = startProgress(context, `VM ${vm}`)
+  const progress = startProgress(context, `VM ${awaited.vm}`)
   const onRetry = (problem: string): void => progress.show({ text: `waiting for SSH: ${problem}` })
   try {
-    return await dialUntilGreeted(dial, { vm, signal: context.signal, sameTargetFlags, onRetry })
+    return await dialUntilGreeted(dial, { ...awaited, signal: context.signal, onRetry })
   } finally {
     progress.end()
   }
@@ -40,11 +50,17 @@ export async function awaitGreeting(
  * listened may hang for seconds while a later one succeeds. The first one with a greeting wins, and the others end.
  */
 export async function dialUntilGreeted(dial: Dial, options: GreetingOptions): Promise<Duplex> {
-  const { vm, signal, sameTargetFlags = '', totalMs = 90_000, tryMs = 5_000, pauseMs = 700, onRetry } = options
+  const { vm, signal, sameTargetFlags = '', totalMs = 90_000, tryMs = 5_000, pauseMs = 700, onRetry, why } = options
   const unfinished = new Set<AbortController>()
   const winner = Promise.withResolvers<Duplex>()
   const pausing = new AbortController()
-  let problem = 'no answer'
+  let problem: string | undefined
+  let known: Cause | undefined
+  const lookUp = async (): Promise<void> => {
+    known = await why?.().catch(() => known)
+  }
+  const logs = `Run svc3 vm logs ${vm}${sameTargetFlags} to see whether it has booted`
+  const cause = (): Cause => (problem === undefined && known ? known : { what: problem ?? 'no answer', next: logs })
 
   const attempt = async (): Promise<void> => {
     const controller = new AbortController()
@@ -62,15 +78,14 @@ export async function dialUntilGreeted(dial: Dial, options: GreetingOptions): Pr
     }
   }
   const keepTrying = async (): Promise<void> => {
-    for (let leftMs = totalMs; leftMs > 0; leftMs -= pauseMs) {
+    for (let count = 0; count * pauseMs < totalMs; count++) {
       void attempt()
-      await wait(Math.min(pauseMs, leftMs), AbortSignal.any([signal, pausing.signal]))
-      onRetry?.(problem)
+      if (count % lookUpEvery === 1) void lookUp()
+      await wait(Math.min(pauseMs, totalMs - count * pauseMs), AbortSignal.any([signal, pausing.signal]))
+      onRetry?.(cause().what)
     }
-    const message = `VM ${vm} did not answer on SSH within ${totalMs / 1_000} s: ${problem}`
-    throw new ApiError('Timeout', message, {
-      hint: `Run svc3 vm logs ${vm}${sameTargetFlags} to see whether it has booted`,
-    })
+    const { what, next } = cause()
+    throw new ApiError('Timeout', `VM ${vm} did not answer on SSH within ${totalMs / 1_000} s: ${what}`, { hint: next })
   }
   keepTrying().catch(winner.reject)
   try {
