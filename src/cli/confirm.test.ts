@@ -107,6 +107,19 @@ describe('destructive commands', () => {
       }
     })
 
+  it('vm commit says before the question that memory will not be saved', async () => {
+    const memorySave = { saved: false, reason: 'an ISO is in its drive' }
+    serve(service, {
+      'GET vms/demo': () => ({ ...vmOf({ name: 'demo' }), memorySave }),
+      'GET images/sonoma': () => ({ protected: true }),
+    })
+    const { stderr } = await svc3('vm commit demo', { terminal, input: '\n' })
+    assert.match(
+      stderr,
+      /^The memory of VM demo will not be saved: an ISO .* its disk\. Image sonoma is protected\. Commit/,
+    )
+  })
+
   it('vm extend, vm commit and node drain ask nothing when nothing is lost', async () => {
     for (const line of ['vm extend demo 0', 'vm commit own', 'vm commit pulled', 'node drain mac-1'])
       assert.doesNotMatch((await svc3(line, { terminal })).stderr, /y\/N/)

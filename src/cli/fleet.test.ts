@@ -416,6 +416,25 @@ describe('image list', () => {
     assert.deepEqual([exitCode, lines(stderr).at(-1)], [0, `svc3: ${warning}`])
   })
 
+  it('vm save and vm commit say at once that memory will not be saved, before they wait', async () => {
+    const memory = { saved: false, reason: 'an ISO is in its drive' }
+    const note =
+      'svc3: The memory of VM demo will not be saved: an ISO is in its drive. VMs deployed from the image boot from its disk'
+    const answer = { ...image, memory }
+    const watch = {
+      'GET images/tiny-arm64': () => image,
+      'WATCH images': changes(change('ADDED', image), change('BOOKMARK', { resourceVersion: '7' })),
+      'GET images': () => ({ items: [image] }),
+    }
+    serve(service, { 'POST vms/demo/save': () => answer, 'POST vms/demo/commit': () => answer, ...watch })
+    for (const line of ['vm save demo tiny', 'vm commit demo', 'vm save demo tiny --wait']) {
+      const { exitCode, stderr } = await svc3(line)
+      assert.deepEqual([exitCode, lines(stderr)[0]], [0, note], line)
+    }
+    serve(service, { 'POST vms/demo/save': () => ({ ...image, memory: { saved: true } }) })
+    assert.doesNotMatch((await svc3('vm save demo tiny')).stderr, /memory/)
+  })
+
   it('lines to copy lead to the same place, by the name that the program was called by', async () => {
     serve(service, {
       'GET images': () => ({ items: [] }),

@@ -3,9 +3,11 @@ import { useState } from 'react'
 import { listRegistryCredentials } from '../../../src/api/access/registry-credentials.ts'
 import { listImages } from '../../../src/api/images/images.ts'
 import { pushVm } from '../../../src/api/vms/push-jobs.ts'
-import { commitVm, deleteVm, execVm, extendVm, resizeVm, saveVm, type Vm } from '../../../src/api/vms/vms.ts'
+import { commitVm, deleteVm, execVm, extendVm, getVm, resizeVm, saveVm, type Vm } from '../../../src/api/vms/vms.ts'
 import { credentialFor, parseImageReference, serversOf } from '../../../src/rules/image-reference.ts'
+import { memorySaveText } from '../../../src/rules/memory-save.ts'
 import type { VmAction } from '../../../src/rules/vm-actions.ts'
+import { useAnswer } from '../../api/calls.ts'
 import { useLive } from '../../api/live.ts'
 import { useSession } from '../../api/session.ts'
 import {
@@ -52,7 +54,7 @@ export const vmActionWords = {
   save: {
     label: 'Save as image',
     title: (name) => `Save VM ${name} as image`,
-    text: 'Creates an image of the disk and memory. The VM keeps running.',
+    text: 'Creates an image of the disk and, where that is possible, of the memory. The VM keeps running.',
     done: (image) => `Saving image ${image}`,
   },
   commit: {
@@ -128,6 +130,7 @@ export function vmItems(vm: Vm, { person, onDeleted }: ActionContext): readonly 
       pathOf: ({ imageName }) => imagePath('image', imageName),
       fields: ({ field }) => (
         <>
+          <MemoryNote vm={vm} />
           <TextField label="Name of the new image" {...field('imageName')} also="name" autoFocus />
           <TextField label="Description" {...field('description')} />
         </>
@@ -144,6 +147,7 @@ export function vmItems(vm: Vm, { person, onDeleted }: ActionContext): readonly 
       fields: ({ field }) => (
         <>
           <CommitNote vm={vm} />
+          <MemoryNote vm={vm} />
           <TextField label="Description" {...field('description')} />
         </>
       ),
@@ -184,6 +188,13 @@ function CommitNote({ vm: { namespace, image: name } }: { readonly vm: Vm }) {
     ? `Image ${name} is protected: only administrators can commit to it`
     : image && reasonAgainstChanging(image, person)
   return reason ? <Note tone="warn">{reason}</Note> : null
+}
+
+/** The list of VMs does not say it, so the VM is fetched. */
+function MemoryNote({ vm: { namespace, name } }: { readonly vm: Vm }) {
+  const { data } = useAnswer(getVm, { params: { namespace, vm: name } })
+  const text = memorySaveText(name, data?.memorySave)
+  return text === undefined ? null : <Note tone="warn">{text}</Note>
 }
 
 /** Administrators can add missing registry credentials from this dialog. */

@@ -7,6 +7,7 @@ const imageStates = ['Ready', 'Updating', 'Failed'] as const
 export const firmwares = ['bios', 'uefi'] as const
 /** The guest system of a disk. Intel hosts give macOS other virtual hardware than other guests. */
 export const guestSystems = ['macos', 'linux', 'other'] as const
+export type GuestSystem = (typeof guestSystems)[number]
 const sourceTypes = ['local', 'remote', 'vm', 'generated', 'userUpload'] as const
 
 const ImageVersion = t.Object(

@@ -2,11 +2,11 @@
 import * as t from 'typebox'
 import { architectures } from '../architecture.ts'
 import { Status, success } from '../errors.ts'
-import { Description, Name } from '../images/image-operations.ts'
-import { Image } from '../images/images.ts'
+import { Description, imageFields, Name } from '../images/image-operations.ts'
 import { inNamespace, listOperation, operationsOf } from '../operation.ts'
 import { Architecture, ExpectedVersion, Flag, Moment, ResourceVersion, Timestamp } from '../records.ts'
 import { chartsOf, MeasuredQuery } from '../service/charts.ts'
+import { MemorySave } from './memory-save.ts'
 import { VmDeployment } from './vm-deployment.ts'
 
 export const vmStatuses = ['Pending', 'Running', 'Failed'] as const
@@ -94,6 +94,7 @@ export const Vm = t.Object(
     warning: t.Optional(t.String({ description: 'Warning that is not a failure' })),
     conditions: t.Array(Condition),
     operation: t.Optional(VmOperation),
+    memorySave: t.Optional(MemorySave),
     nodes: t.Optional(
       t.Array(NodeVerdict, {
         description: 'While it waits for a node, in `GET` of one VM: each node and why, up to 100',
@@ -285,7 +286,14 @@ const updating = {
   usedBy: [],
   lastUpdatedTimestamp: '2026-11-15T09:00:00Z',
   resourceVersion: '43',
+  memory: { saved: false, reason: 'what a Mac keeps of a suspended VM fits that Mac only' },
 }
+
+const SavedImage = t.Object({ ...imageFields, memory: t.Optional(MemorySave) }, { title: 'SavedImage' })
+
+const memoryRule =
+  'Memory is saved on QEMU only, and not for macOS, for VMs that boot by UEFI or have an ISO in their drive, or under HVF on ' +
+  'Macs. `memory` of the response, and `memorySave` of a running VM, say whether it is.'
 
 export const saveVm = operation({
   id: 'saveVm',
@@ -296,11 +304,11 @@ export const saveVm = operation({
   summary: 'Save a running VM as a new image',
   description:
     'Disk and memory of one moment; the VM keeps running. The image is `Updating` until stored, ' +
-    'then `Ready`, or `Failed` with the reason. A VM of the same shape resumes from there.',
+    `then \`Ready\`, or \`Failed\` with the reason. A VM of the same shape resumes from there. ${memoryRule}`,
   involves: 'params.vm',
   past: 'started saving VM {name} as image {imageName}',
   body: t.Object({ imageName: Name, ...saving }, { title: 'VmSaving' }),
-  response: Image,
+  response: SavedImage,
   refuses: ['NotFound', 'AlreadyExists', 'Conflict', 'Invalid'],
   example: { params, body: { imageName: 'sonoma-ci', description: updating.description }, response: updating },
 })
@@ -315,12 +323,12 @@ export const commitVm = operation({
   description:
     'Creates a new version of the image; if that fails, the image is unchanged. VMs ' +
     'on the old version keep it. Intel-based: refused while another VM uses the image. For the owner of ' +
-    'the image, people of the namespace it was made in, and administrators; a protected image only for administrators.',
+    `the image, people of the namespace it was made in, and administrators; a protected image only for administrators. ${memoryRule}`,
   involves: 'params.vm',
   past: 'started committing VM {name} to its image',
   bodyIsOptional: true,
   body: t.Object(saving, { title: 'VmCommit' }),
-  response: Image,
+  response: SavedImage,
   refuses: ['NotFound', 'Forbidden', 'Conflict', 'Invalid'],
   example: { params, body: { description: 'With the tools of the build' }, response: { ...updating, name: 'sonoma' } },
 })

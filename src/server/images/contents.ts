@@ -52,6 +52,7 @@ export interface ImageContents {
   read(digest: string, range: { start: number; end: number }, signal: AbortSignal): AsyncIterable<Uint8Array>
   /** Throws if some content of the disk is unavailable. For downloads, which can fail only before the first byte. */
   requireDisk(digest: string): Promise<void>
+  boot(digest: string, signal: AbortSignal): Promise<Manifest['boot']>
   /** Returns the next offset from `offset` on with data other than zeros. */
   nextData(digest: string, offset: number): Promise<number>
   /** Reads the disk as a qcow2 file, which always has the same bytes. */
@@ -125,6 +126,8 @@ export function openImageContents(store: ContentStore): ImageContents {
       const { layers } = await readManifest(store, digest)
       await store.requireAll(new Set(resolveLayers(layers).flatMap(({ chunk }) => chunk?.digest ?? [])))
     },
+
+    boot: async (digest, signal) => (await readManifest(store, digest, signal)).boot,
 
     nextData: async (digest, offset) => nextData(await readManifest(store, digest), offset),
 

@@ -1,8 +1,10 @@
 // svc3 vm save and commit
-import { getImage, type Image, listImages } from '../../../api/images/images.ts'
+import { getImage, listImages } from '../../../api/images/images.ts'
+import type { ResponseOf } from '../../../api/operation.ts'
 import { commitVm, getVm, saveVm } from '../../../api/vms/vms.ts'
 import { defined } from '../../../platform/defined.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
+import { memorySaveText } from '../../../rules/memory-save.ts'
 import { awaitChange } from '../../await-change.ts'
 import {
   type Context,
@@ -28,7 +30,8 @@ const followed = {
 
 interface CapturedImage {
   readonly session: Session
-  readonly image: Image
+  readonly vm: string
+  readonly image: ResponseOf<typeof saveVm>
   readonly isWaiting: boolean
   readonly timeoutMs: number
   /** The beginning of the message, before the name of the image. */
@@ -36,8 +39,10 @@ interface CapturedImage {
 }
 
 async function reportImage(context: Context, captured: CapturedImage): Promise<number> {
-  const { session, image, isWaiting, timeoutMs, what } = captured
-  const { name } = image
+  const { session, vm, image, isWaiting, timeoutMs, what } = captured
+  const { name, memory } = image
+  const note = memorySaveText(vm, memory)
+  if (note !== undefined) context.note(note)
   const look = `svc3 image list ${name}${session.sameTargetFlags}`
   if (!isWaiting) {
     await context.done(`${what} image ${name}. To follow it: ${look}`, image)
@@ -66,7 +71,7 @@ async function reportImage(context: Context, captured: CapturedImage): Promise<n
 
 const save = defineCommand({
   description:
-    'Saves disk and memory, with running applications. The VM pauses for a moment and resumes without a reboot. VMs deployed\nfrom the image with the same CPU, memory and devices resume from this state.',
+    'Saves disk and memory, with running applications. The VM pauses for a moment and resumes without a reboot. VMs deployed\nfrom the image with the same CPU, memory and devices resume from this state. Memory is not saved for macOS, for VMs on Macs, and for VMs that\nboot by UEFI or have an ISO in their drive; the command says so at once.',
   arguments: {
     ...vmArgument,
     image: { value: 'IMAGE', description: 'name of the new image', names: 'new', required: true },
@@ -87,13 +92,13 @@ const save = defineCommand({
     const request = { timeoutMs, what: 'the save', next: `To follow it: svc3 image list ${name}${sameTargetFlags}` }
     const image = await awaitChange(context, client, saveVm, { params: { namespace, vm }, body }, request)
     const what = `Saving VM ${vm} as`
-    return reportImage(context, { session, image, isWaiting: wait, timeoutMs, what })
+    return reportImage(context, { session, vm, image, isWaiting: wait, timeoutMs, what })
   },
 })
 
 const commit = defineCommand({
   description:
-    'Creates a new version of the image. Other VMs keep the old version; with Intel-based VMs, a commit is refused while other VMs\nuse the image. The VM pauses for a moment and resumes without a reboot. A terminal asks before a commit to a protected\nimage.',
+    'Creates a new version of the image. Other VMs keep the old version; with Intel-based VMs, a commit is refused while other VMs\nuse the image. The VM pauses for a moment and resumes without a reboot. A terminal asks before a commit to a protected\nimage. Memory is not saved for macOS, for VMs on Macs, and for VMs that boot by UEFI or have an ISO in their drive; the\ncommand says so at once.',
   arguments: vmArgument,
   options: { ...described, ...followed, ...yesOption, ...namespaced, ...printed },
   examples: [
@@ -111,10 +116,12 @@ const commit = defineCommand({
     await confirmLoss(context, {
       yes,
       question: async () => {
-        const { image } = await client.call(getVm, { params: { namespace, vm }, signal })
+        const { image, memorySave } = await client.call(getVm, { params: { namespace, vm }, signal })
         if (isImageReference(image)) return undefined
         const found = await client.call(getImage, { params: { namespace, image }, signal })
-        return found.protected ? `Image ${image} is protected. Commit VM ${vm} to it?` : undefined
+        const note = memorySaveText(vm, memorySave)
+        const question = `Image ${image} is protected. Commit VM ${vm} to it?`
+        return found.protected ? `${note === undefined ? '' : `${note}. `}${question}` : undefined
       },
       refused: `VM ${vm} not committed`,
     })
@@ -122,7 +129,7 @@ const commit = defineCommand({
     const request = { timeoutMs, what: 'the commit', next: `To follow it: svc3 vm show ${vm}${sameTargetFlags}` }
     const image = await awaitChange(context, client, commitVm, { params: { namespace, vm }, body }, request)
     const what = `Committing VM ${vm} to`
-    return reportImage(context, { session, image, isWaiting: wait, timeoutMs, what })
+    return reportImage(context, { session, vm, image, isWaiting: wait, timeoutMs, what })
   },
 })
 

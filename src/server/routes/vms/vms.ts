@@ -24,6 +24,7 @@ import { awaitDeployment } from '../../vms/await-deployment.ts'
 import { pinnedAnew } from '../../vms/base-image.ts'
 import { isRepeated, requestCommit, requestSave } from '../../vms/captures.ts'
 import { createVm, type DeployServices } from '../../vms/deployment.ts'
+import { openMemorySaves } from '../../vms/memory-save.ts'
 import { timeoutMsOf } from '../../vms/planned-vm.ts'
 import { type ResizeServices, resizeDisk } from '../../vms/resize.ts'
 import { resizeNote } from '../../vms/sizes.ts'
@@ -40,7 +41,8 @@ interface VmServices extends KindServices, ResizeServices, Omit<DeployServices, 
 
 export function vms(services: VmServices): HandlersOf<typeof api> {
   const { collections, roles, tunnels } = services
-  const images = imageKinds(services).image.store
+  const { store: images, contents } = imageKinds(services).image
+  const memorySaveOf = openMemorySaves(collections, contents)
   const existing = existingIn(collections.vms, kind)
 
   /** Whether a repeated request has its event already. The server may have been killed before it answered. */
@@ -51,8 +53,10 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
   return {
     listVms: ({ params }) => listing(collections.vms, params.namespace, vmView),
 
-    getVm({ params: { namespace, vm } }) {
+    async getVm({ params: { namespace, vm } }) {
       const entry = existing(namespace, vm)
+      if (entry.value.observed.power === 'running' && !isDeleted(entry.value))
+        return { ...vmView(entry), memorySave: await memorySaveOf(entry.value) }
       if (entry.value.place || isDeleted(entry.value)) return vmView(entry)
       const nodes = verdictsOn(demandOf(entry.value), services.roomsIn(namespace)).slice(0, shownVerdicts)
       return { ...vmView(entry), nodes }
@@ -110,7 +114,8 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       const caller = callerOf(roles, principal)
       const context = { namespace: params.namespace, caller, now, requestKey }
       const created = await requestSave(services, images, { vm, imageName, description, context })
-      return new Answer(202, images.view(created.entry, caller), created.isRepeated)
+      const memory = await memorySaveOf(vm.value)
+      return new Answer(202, { ...images.view(created.entry, caller), memory }, created.isRepeated)
     },
 
     async commitVm({ params, body, principal, now, requestKey }) {
@@ -118,7 +123,8 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       const vm = existing(params.namespace, params.vm)
       const request = { vm, caller, description: body?.description, now, requestKey }
       const locked = await requestCommit(services, images, request)
-      return new Answer(202, images.view(locked.entry, caller), locked.isRepeated)
+      const memory = await memorySaveOf(vm.value)
+      return new Answer(202, { ...images.view(locked.entry, caller), memory }, locked.isRepeated)
     },
 
     async extendVm({ params: { namespace, vm }, body: { ttl }, principal, now }) {
