@@ -4,7 +4,16 @@ import { spawn } from 'node:child_process'
 import path from 'node:path'
 import { describe, it } from 'node:test'
 import { exec } from './exec.ts'
-import { argumentsOf, findByArgument, hostBootId, isAlive, kill, startTimeOf, waitForEnd } from './processes.ts'
+import {
+  argumentsOf,
+  findByArgument,
+  hostBootId,
+  isAlive,
+  kill,
+  parseProcesses,
+  startTimeOf,
+  waitForEnd,
+} from './processes.ts'
 
 describe('processes', () => {
   it('processes are known by pid and start time', async () => {
@@ -28,6 +37,14 @@ describe('processes', () => {
     assert.equal(await waitForEnd(id, 120_000), true)
     assert.deepEqual(await findByArgument(mark), [])
     assert.deepEqual(await argumentsOf(pid), [])
+  })
+
+  it('processes of macOS are read from one run of ps', () => {
+    const text = `    1 /sbin/launchd\n${process.pid} node me\n  512 /opt/tart run svc3-a --no-audio\n`
+    assert.deepEqual(parseProcesses(text), [
+      { pid: 1, words: ['/sbin/launchd'] },
+      { pid: 512, words: ['/opt/tart', 'run', 'svc3-a', '--no-audio'] },
+    ])
   })
 
   it('processes are not alive as zombies', async () => {

@@ -45,20 +45,18 @@ export async function findByArgument(text: string): Promise<readonly number[]> {
 }
 
 export async function everyProcess(): Promise<readonly { readonly pid: number; readonly words: readonly string[] }[]> {
-  const others = (await everyPid()).filter((pid) => pid !== process.pid)
+  if (!isLinux) return parseProcesses((await exec('ps', ['-axww', '-o', 'pid=,command='])).stdout)
+  const others = (await fs.readdir('/proc')).map(Number).filter((pid) => pid > 0 && pid !== process.pid)
   const found = []
   for (const pid of others) found.push({ pid, words: await argumentsOf(pid) })
   return found
 }
 
-async function everyPid(): Promise<readonly number[]> {
-  if (isLinux) return (await fs.readdir('/proc')).map(Number).filter((pid) => Number.isInteger(pid) && pid > 0)
-  const { stdout } = await exec('ps', ['-axo', 'pid='])
-  return stdout
-    .split('\n')
-    .map(Number)
-    .filter((pid) => pid > 0)
-}
+/** Reads lines of `ps -o pid=,command=`, without this process. */
+export const parseProcesses = (text: string): readonly { readonly pid: number; readonly words: readonly string[] }[] =>
+  [...text.matchAll(/^ *(\d+) (.*)$/gm)]
+    .map(([, pid, command = '']) => ({ pid: Number(pid), words: command.trim().split(' ') }))
+    .filter(({ pid }) => pid !== process.pid)
 
 /** Polls, because only children have an exit event. Returns whether the process ended in time. */
 export async function waitForEnd(id: ProcessId, timeoutMs: number): Promise<boolean> {
