@@ -1,7 +1,13 @@
 // The property list for launchd, parsed by a strict parser.
 import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
 import { describe, it } from 'node:test'
-import { launchdList } from './launchd.ts'
+import { exec } from '../platform/exec.ts'
+import { hostBootId } from '../platform/processes.ts'
+import { launchdFiles, launchdList, unloadRule } from './launchd.ts'
+import { isScreenRuleLoaded, screenRuleFile } from './screen-rule.ts'
 import type { ServiceDefinition } from './service.ts'
 
 const agent: ServiceDefinition = {
@@ -77,5 +83,53 @@ describe('property list', () => {
 
   it('the property list refuses characters that XML does not allow', () => {
     assert.throws(() => launchdList({ ...agent, command: ['a\u0000b'] }), /cannot be in a property list/)
+  })
+})
+
+describe('rule for screens', () => {
+  const [, rule, daemon] = launchdFiles(agent)
+
+  it('the rule for screens closes what the user of the agent serves on ports that the system chose, except to this Mac', () => {
+    assert.equal(
+      rule?.text.split('\n')[1],
+      'block drop in quick on ! lo0 proto tcp from any to any port 49152:65535 user admin',
+    )
+    assert.equal(rule?.path, '/etc/pf.anchors/io.svc3.agent')
+    assert.equal(launchdFiles({ ...agent, kind: 'server' }).length, 1, 'the server has no screens')
+  })
+
+  it('the rule for screens is loaded by root below the anchor of Apple, counts for this boot only, and is removed with its reference to pf', async () => {
+    const list = parsePlist(daemon?.text ?? '') as { ProgramArguments: string[]; KeepAlive: object; UserName?: string }
+    assert.deepEqual([list.KeepAlive, list.UserName], [{ SuccessfulExit: false }, undefined])
+    const [, , script = ''] = list.ProgramArguments
+    const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-pf-'))
+    const file = path.join(folder, 'loaded')
+    const calls = path.join(folder, 'calls')
+    const standIn = (name: string, text: string) =>
+      fs.writeFile(path.join(folder, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 })
+    await standIn('sysctl', `echo '${await hostBootId()}'`)
+    const run = (text: string) =>
+      exec('/bin/sh', ['-c', text.replaceAll(screenRuleFile, file)], {
+        env: { PATH: `${folder}:${process.env.PATH}` },
+      })
+    const pfctl = (rules: string) =>
+      standIn(
+        'pfctl',
+        `echo "$@" >> ${calls}\ncase "$*" in '-s rules') echo '${rules}' ;; -E) echo 'pf enabled' >&2; echo 'Token : 4711' >&2 ;; esac`,
+      )
+    await pfctl('')
+    await assert.rejects(run(script), 'pf.conf is not loaded yet')
+    assert.equal(await isScreenRuleLoaded(file), false)
+    await pfctl('anchor "com.apple/*" all')
+    await run(script)
+    assert.equal(await isScreenRuleLoaded(file), true)
+    await run(unloadRule)
+    assert.equal(await isScreenRuleLoaded(file), false)
+    const said = (await fs.readFile(calls, 'utf8')).trim().split('\n')
+    assert.ok(said.includes('-q -a com.apple/io.svc3.agent -f /etc/pf.anchors/io.svc3.agent'))
+    assert.deepEqual(said.slice(-2), ['-q -a com.apple/io.svc3.agent -F all', '-q -X 4711'])
+    await fs.writeFile(file, 'an earlier boot\nToken : 1\n')
+    assert.equal(await isScreenRuleLoaded(file), false)
+    await fs.rm(folder, { recursive: true })
   })
 })

@@ -32,6 +32,31 @@ const launchd: readonly (readonly [string | Error, ServiceState])[] = [
   [new ExecError('launchctl', 'failed', 113, 'Could not find service'), { state: 'not installed' }],
 ]
 
+describe('service of launchd', () => {
+  it('a service of launchd loads and unloads the rule for screens with the agent, and runs without it', async () => {
+    const calls: string[] = []
+    const run: RunProgram = async (program, ...words) => {
+      calls.push([program, ...words].join(' '))
+      if (words[0] === 'bootout') throw new Error('not loaded')
+      return 'state = running\n'
+    }
+    await supervisors.darwin?.start('agent', run)
+    assert.deepEqual(
+      calls.filter((call) => call.includes('bootstrap')),
+      ['screens', undefined].map(
+        (part) =>
+          `launchctl bootstrap system /Library/LaunchDaemons/io.svc3.agent${part === undefined ? '' : `.${part}`}.plist`,
+      ),
+    )
+    calls.length = 0
+    await supervisors.darwin?.stop('agent', run)
+    assert.match(calls.join('\n'), /bootout system\/io\.svc3\.agent\.screens\n\/bin\/sh -c pfctl .* -F all/)
+    calls.length = 0
+    await supervisors.darwin?.start('server', run)
+    assert.doesNotMatch(calls.join('\n'), /screens/)
+  })
+})
+
 describe('service state', () => {
   for (const [index, [text, state]] of systemd.entries())
     it(`the state of a service by systemd: ${state.state} (${index + 1})`, async () =>

@@ -1,7 +1,7 @@
 // The supervisors of services: systemd and launchd. Each turns a definition into files, and controls the service.
 import { type ExecError, exec, lastLines } from '../platform/exec.ts'
 import { retry } from '../platform/retry.ts'
-import { daemonFolder, labels, launchdFiles, logFile, logFolder } from './launchd.ts'
+import { daemonFolder, labels, launchdFiles, logFile, logFolder, screenRuleLabel, unloadRule } from './launchd.ts'
 import { type ServiceDefinition, type ServiceFile, type ServiceKind, serviceNames } from './service.ts'
 import { systemdFiles } from './systemd.ts'
 
@@ -89,14 +89,20 @@ const target = (kind: ServiceKind): string => `system/${labels[kind]}`
 const unloadMs = 10_000
 const startMs = 60_000
 
+async function load(label: string, run: RunProgram): Promise<void> {
+  await run('launchctl', 'bootout', `system/${label}`).catch(() => undefined)
+  await run('launchctl', 'enable', `system/${label}`)
+  await until(unloadMs, () => run('launchctl', 'bootstrap', 'system', `${daemonFolder}/${label}.plist`))
+}
+
 const launchd: Supervisor = {
   name: 'launchd',
   files: launchdFiles,
   folders: (kind) => [logFolder(kind)],
   async start(kind, run) {
-    await run('launchctl', 'bootout', target(kind)).catch(() => undefined)
-    await run('launchctl', 'enable', target(kind))
-    await until(unloadMs, () => run('launchctl', 'bootstrap', 'system', `${daemonFolder}/${labels[kind]}.plist`))
+    // Without the rule, VMs have no screens, and everything else works.
+    if (kind === 'agent') await load(screenRuleLabel, run).catch(() => undefined)
+    await load(labels[kind], run)
     await until(startMs, async () => {
       if ((await this.state(kind, run)).state !== 'running') throw new Error(`${labels[kind]} is not running`)
     })
@@ -104,6 +110,9 @@ const launchd: Supervisor = {
   async stop(kind, run) {
     await run('launchctl', 'bootout', target(kind)).catch(() => undefined)
     await run('launchctl', 'disable', target(kind))
+    if (kind !== 'agent') return
+    await run('launchctl', 'bootout', `system/${screenRuleLabel}`).catch(() => undefined)
+    await run('/bin/sh', '-c', unloadRule).catch(() => undefined)
   },
   removed: async () => undefined,
   async state(kind, run) {
