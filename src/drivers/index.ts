@@ -1,6 +1,6 @@
 // Every driver by name.
 import type { Architecture } from '../api/architecture.ts'
-import { AppleDriver } from './apple/driver.ts'
+import { AppleDriver, type AppleOptions } from './apple/driver.ts'
 import type { AppleNetwork } from './apple/launch.ts'
 import type { Driver } from './driver.ts'
 import { QemuDriver } from './qemu/driver.ts'
@@ -18,12 +18,14 @@ interface DriverSettings {
   readonly macos?: MacosSettings | undefined
   /** Throws if the settings contradict each other. */
   readonly appleNetwork?: () => AppleNetwork
+  readonly appleScreen?: Pick<AppleOptions, 'screen' | 'isScreenRuleLoaded'>
   readonly simulation?: SimulatedKnobs
 }
 
 const drivers = {
   qemu: ({ network, macos, ...settings }) => new QemuDriver({ network, macos, ...offered(settings) }),
-  apple: ({ dataDir, appleNetwork }) => new AppleDriver({ dataDir, network: appleNetwork?.() }),
+  apple: ({ dataDir, appleNetwork, appleScreen }) =>
+    new AppleDriver({ dataDir, network: appleNetwork?.(), ...appleScreen }),
   simulated: ({ simulation, ...settings }) => new SimulatedDriver({ ...simulation, ...offered(settings) }),
 } satisfies Readonly<Record<string, (settings: DriverSettings) => Driver>>
 export type DriverName = keyof typeof drivers

@@ -27,6 +27,8 @@ describe('parseAgentSettings', () => {
 
   it('parseAgentSettings accepts a bridge or allowed networks of sealed guests, and refuses contradictions', () => {
     assert.deepEqual(parseAgentSettings('{"apple":{"bridge":"en0"}}', 'f'), { apple: { bridge: 'en0' } })
+    assert.deepEqual(parseAgentSettings('{"apple":{"screen":"open"}}', 'f'), { apple: { screen: 'open' } })
+    assert.throws(() => parseAgentSettings('{"apple":{"screen":true}}', 'f'), /apple\.screen must be "open"/)
     assert.deepEqual(appleNetwork(undefined, { bridge: 'en0' }), { kind: 'bridged', card: 'en0' })
     const { apple } = parseAgentSettings('{"apple":{"allow":["10.0.0.0/8"]}}', 'f')
     assert.deepEqual(appleNetwork('sealed', apple), { kind: 'sealed', allow: ['10.0.0.0/8'] })

@@ -11,12 +11,14 @@ export interface AgentSettings {
   readonly apple?: AppleSettings
 }
 
-/** Networks of tart's guests. */
+/** Networks and screens of tart's guests. */
 interface AppleSettings {
   /** The Mac's network card to connect guests to, such as `en0`. */
   readonly bridge?: string
   /** Networks that sealed guests may reach besides the internet. */
   readonly allow?: readonly string[]
+  /** The operator accepts that other hosts can reach the screens, whose passwords are weak. */
+  readonly screen?: 'open'
 }
 
 /** The message never quotes the file. */
@@ -66,7 +68,7 @@ export function parseAgentSettings(text: string, file: string): AgentSettings {
 type Wrong = (problem: string) => AgentSettingsError
 
 function parseApple(apple: unknown, wrong: Wrong): AppleSettings {
-  const { bridge, allow } = fieldsOf(apple, 'apple', ['bridge', 'allow'], wrong)
+  const { bridge, allow, screen } = fieldsOf(apple, 'apple', ['bridge', 'allow', 'screen'], wrong)
   // The name becomes part of an argument of tart, where "list" would list the interfaces instead.
   if (
     bridge !== undefined &&
@@ -76,7 +78,12 @@ function parseApple(apple: unknown, wrong: Wrong): AppleSettings {
   const ranges: unknown = allow ?? []
   if (!Array.isArray(ranges) || !ranges.every(isRange))
     throw wrong('apple.allow must be a list of networks, for example 10.0.0.0/8')
-  return { ...(bridge !== undefined && { bridge }), ...(ranges.length > 0 && { allow: ranges }) }
+  if (screen !== undefined && screen !== 'open') throw wrong('apple.screen must be "open", or be omitted')
+  return {
+    ...(bridge !== undefined && { bridge }),
+    ...(ranges.length > 0 && { allow: ranges }),
+    ...(screen !== undefined && { screen }),
+  }
 }
 
 function isRange(value: unknown): value is string {

@@ -8,6 +8,7 @@ import { ConnectionError } from '../client/transport.ts'
 import { version } from '../control-plane/version.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { openDriver } from '../drivers/index.ts'
+import { isScreenRuleLoaded } from '../host/screen-rule.ts'
 import { watchEventLoop } from '../platform/event-loop.ts'
 import { LockedError } from '../platform/lock-file.ts'
 import { createLog, type Log } from '../platform/log.ts'
@@ -94,8 +95,9 @@ function start(
 
 function driverFor(options: RunAgentOptions, { macos, apple }: AgentSettings): Driver {
   const { driver, architecture, network, simulation, dataDir } = options
+  const appleScreen = { screen: apple?.screen, isScreenRuleLoaded }
   const settings = { dataDir, architecture, network, macos, simulation }
-  return openDriver(driver, { ...settings, appleNetwork: () => appleNetwork(network, apple) })
+  return openDriver(driver, { ...settings, appleScreen, appleNetwork: () => appleNetwork(network, apple) })
 }
 
 const aborted = (signal: AbortSignal): Promise<undefined> =>

@@ -5,7 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { AppleDriver } from '../../src/drivers/apple/driver.ts'
 import { ExecError, exec } from '../../src/platform/exec.ts'
-import { installStandIn } from '../support/stand-ins/tart/install.ts'
+import { installStandIn, standInOptions } from '../support/stand-ins/tart/install.ts'
 import { bindOnce } from '../support/tools/free-port.ts'
 import { applesOf, blankMac, tartsOf } from './driver-apple.ts'
 import { specify } from './driver-vm.ts'
@@ -24,17 +24,20 @@ export async function dieAt(step: CrashStep, point: string): Promise<void> {
   const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-apple-crash-'))
   const program = await installStandIn(path.join(root, 'bin'))
   const home = path.join(root, 'home')
-  const driver = new AppleDriver({ program, home })
+  const driver = new AppleDriver({ ...standInOptions(program), home })
   const vm = await specify({ architecture: 'arm64', image: blankMac }, root)
   const handle = await driver.create(vm, path.join(root, 'vm'))
   const newer = { ...vm, image: await blankMac(root, 'sha256:newer') }
   const signal = AbortSignal.timeout(120_000)
-  const later = new AppleDriver({ program, home })
+  const later = new AppleDriver({ ...standInOptions(program), home })
   try {
     if (step === 'stop' || step === 'capture') await driver.start(handle, vm, signal)
     await driver.close()
     const task = path.join(root, 'task.json')
-    await fs.writeFile(task, JSON.stringify({ handle, vm: step === 'revert' ? newer : vm, apple: { program, home } }))
+    await fs.writeFile(
+      task,
+      JSON.stringify({ handle, vm: step === 'revert' ? newer : vm, apple: { ...standInOptions(program), home } }),
+    )
     const crasher = path.join(import.meta.dirname, 'driver-crasher.ts')
     await assert.rejects(
       exec(process.execPath, ['--no-warnings', crasher, step, task, 'one'], {

@@ -9,7 +9,7 @@ import { cloneFile, namePrefix } from '../../src/drivers/apple/machine.ts'
 import type { BaseImage, Handle } from '../../src/drivers/driver.ts'
 import { exec } from '../../src/platform/exec.ts'
 import { argumentsOf, everyProcess, startTimeOf } from '../../src/platform/processes.ts'
-import { installStandIn, writeMachine } from '../support/stand-ins/tart/install.ts'
+import { installStandIn, standInOptions, writeMachine } from '../support/stand-ins/tart/install.ts'
 import { eventually } from '../support/tools/eventually.ts'
 import { driverContract } from './driver.ts'
 import { sleeper } from './driver-blank-vm.ts'
@@ -88,7 +88,7 @@ export async function onStandIn(): Promise<void> {
   after(() => fs.rm(folder, { recursive: true, force: true }))
   const program = await installStandIn(folder)
   driverContract('apple, on the stand-in for tart', {
-    open: () => new AppleDriver({ program, home: path.join(folder, 'home') }),
+    open: () => new AppleDriver({ ...standInOptions(program), home: path.join(folder, 'home') }),
     architecture: 'arm64',
     image: blankMac,
     isDeaf: true,

@@ -13,7 +13,7 @@ import type { VmSpec } from '../../src/drivers/driver.ts'
 import { specify } from '../contract/driver-vm.ts'
 import { fileOnDisk } from '../support/guests/disk-files.ts'
 import { openGuest, tinyCache } from '../support/guests/guest.ts'
-import { installStandIn, tinyBundle, writeMachine } from '../support/stand-ins/tart/install.ts'
+import { installStandIn, standInOptions, tinyBundle, writeMachine } from '../support/stand-ins/tart/install.ts'
 import { eventually } from '../support/tools/eventually.ts'
 import { freePort } from '../support/tools/free-port.ts'
 
@@ -32,7 +32,7 @@ describe('a Mac with a guest agent (on the stand-in for tart)', { timeout: 240_0
       boot: { kind: 'firmware' },
       machine,
     })
-    const driver = new AppleDriver({ program: await installStandIn(path.join(root, 'bin')), home: root })
+    const driver = new AppleDriver({ ...standInOptions(await installStandIn(path.join(root, 'bin'))), home: root })
     const ssh = await freePort()
     const forwards = [{ protocol: 'tcp', hostPort: ssh, guestPort: 22 }] as const
     const vm = await specify({ architecture: 'arm64', image }, root, { memoryMiB: 256, forwards, systemSerial: 'NEW' })
@@ -44,7 +44,7 @@ describe('a Mac with a guest agent (on the stand-in for tart)', { timeout: 240_0
         await guest.run('echo not synced > /root/file')
       }
       const place = tartFolder(handle.folder, (await readMachine(handle.folder))?.name ?? '')
-      await eventually(() => fs.access(path.join(place, 'stand-in.agent')), 120_000)
+      await eventually(() => fs.access(path.join(place, 'stand-in.guest-agent')), 120_000)
       const signal = AbortSignal.timeout(120_000)
       const { layers } = await driver.capturing.capture(handle, vm, { id: 'one', withMemory: false }, signal)
       const node = { driver: 'raw', file: { driver: 'file', filename: layers[0]?.file } }

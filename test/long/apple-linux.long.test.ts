@@ -7,12 +7,12 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { buildGuest } from '../../packages/tiny-guests/build.ts'
 import { AppleDriver } from '../../src/drivers/apple/driver.ts'
-import { macAddress } from '../../src/drivers/apple/machine.ts'
+import { readMachine, readTartConfig } from '../../src/drivers/apple/machine.ts'
 import type { VmSpec } from '../../src/drivers/driver.ts'
 import { specify } from '../contract/driver-vm.ts'
 import { fileOnDisk } from '../support/guests/disk-files.ts'
 import { openGuest, tinyCache } from '../support/guests/guest.ts'
-import { installStandIn, tinyBundle, writeMachine } from '../support/stand-ins/tart/install.ts'
+import { installStandIn, standInOptions, tinyBundle, writeMachine } from '../support/stand-ins/tart/install.ts'
 import { freePort } from '../support/tools/free-port.ts'
 
 const gib = 2 ** 30
@@ -34,7 +34,7 @@ describe('a Linux guest on Apple silicon (on the stand-in for tart)', { timeout:
       boot: { kind: 'firmware' },
       machine,
     })
-    const driver = new AppleDriver({ program: await installStandIn(path.join(root, 'bin')), home: root })
+    const driver = new AppleDriver({ ...standInOptions(await installStandIn(path.join(root, 'bin'))), home: root })
     const ssh = await freePort()
     const forwards = [{ protocol: 'tcp', hostPort: ssh, guestPort: 22 }] as const
     const vm = await specify({ architecture: 'arm64', image }, root, { memoryMiB: 256, forwards })
@@ -77,7 +77,7 @@ describe('a Linux guest on Apple silicon (on the stand-in for tart)', { timeout:
       virtualSizeBytes: gib,
       boot: { kind: 'firmware' },
     }
-    const driver = new AppleDriver({ program: await installStandIn(path.join(root, 'bin')), home: root })
+    const driver = new AppleDriver({ ...standInOptions(await installStandIn(path.join(root, 'bin'))), home: root })
     const ssh = await freePort()
     const forwards = [{ protocol: 'tcp', hostPort: ssh, guestPort: 22 }] as const
     const change = { memoryMiB: 512, cpu: 2, forwards }
@@ -94,7 +94,8 @@ describe('a Linux guest on Apple silicon (on the stand-in for tart)', { timeout:
     try {
       await driver.start(handle, vm, signal())
       using guest = await openGuest({ ip: vm.ip, ssh }, { user: 'root' }, 300_000)
-      assert.equal(await guest.run('cat /sys/class/net/eth0/address'), macAddress(vm.uid))
+      const { macAddress } = await readTartConfig(folder, { name: (await readMachine(folder))?.name ?? '' })
+      assert.equal(await guest.run('cat /sys/class/net/eth0/address'), macAddress)
       assert.equal(await guest.run('nproc'), '2')
     } finally {
       await driver.destroy(handle)

@@ -71,6 +71,22 @@ describe('allowance of macOS VMs', () => {
     assert.equal(await agent('two').left(), 2)
   })
 
+  it('the limit of VMs with macOS is explained by the VMs that run, or macOS has lost count until the host is restarted', async () => {
+    const [one, two] = [agent('one'), agent('two')]
+    const error = new Error('Apple allows no more')
+    for (const name of ['a', 'b']) await one.take(await vm('one', name), name)
+    assert.equal(await two.explainLimit(error), error)
+    assert.equal(await two.refusal(), undefined)
+    await one.giveBack('b')
+    assert.match((await two.explainLimit(error)).message, /lost count of them\. Drain the node, then restart this Mac/)
+    for (const each of [one, two]) {
+      assert.match((await each.refusal()) ?? '', /restart this Mac/)
+      assert.equal(await each.left(), 0)
+    }
+    await fs.writeFile(path.join(root, 'home', 'svc3-macos', 'lost-count'), 'an earlier boot')
+    assert.deepEqual([await one.refusal(), await one.left()], [undefined, 2])
+  })
+
   it('the limit of VMs with macOS counts VMs that people run by hand', async () => {
     const state = { Running: true, State: 'running' }
     const vms = [

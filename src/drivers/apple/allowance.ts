@@ -5,7 +5,8 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { LockedError, withLockFile } from '../../platform/lock-file.ts'
-import { isAlive, type ProcessId, startTimeOf } from '../../platform/processes.ts'
+import { everyProcess, hostBootId, isAlive, type ProcessId, startTimeOf } from '../../platform/processes.ts'
+import { reasonOf } from '../../platform/reason.ts'
 import { retry } from '../../platform/retry.ts'
 import { succeeds } from '../../platform/succeeds.ts'
 import { isSuspendable, readTartConfig } from './machine.ts'
@@ -31,6 +32,13 @@ interface Share {
 const folderName = 'svc3-macos'
 const lockRetry = { attempts: Infinity, withinMs: 10_000, firstDelayMs: 20, maxDelayMs: 20 }
 const listMs = 15_000
+/** Names the boot of the host in which Apple's framework lost count of its VMs. */
+const lostCountFile = 'lost-count'
+const lostCount =
+  'this Mac refuses VMs with macOS although fewer than two run: macOS has lost count of them. Drain the node, then restart ' +
+  "this Mac ('sudo shutdown -r now')"
+/** A process of Apple's framework for each running VM of any user and program, Linux included. */
+const frameworkProcess = 'com.apple.Virtualization.VirtualMachine'
 
 export class Allowance {
   readonly #tart: Tart
@@ -45,10 +53,11 @@ export class Allowance {
 
   /** The number of macOS VMs that other agents and people leave to this agent. */
   async left(): Promise<number> {
+    if ((await this.refusal()) !== undefined) return 0
     const own = (folder: string) =>
       this.#dataDir !== undefined && !path.relative(this.#dataDir, folder).startsWith('..')
     const others = (await this.#shares()).filter(({ folder }) => !own(folder))
-    return Math.max(0, maxMacs - others.length - (await this.#byHand()))
+    return Math.max(0, maxMacs - others.length - (await this.#byHand()).count)
   }
 
   /** Reserves a share for a VM that is about to start. A VM that has a share keeps it. */
@@ -57,7 +66,7 @@ export class Allowance {
     await this.#locked(async () => {
       const shares = await this.#shares()
       const own = shares.find((share) => share.name === name)
-      const others = shares.length - (own ? 1 : 0) + (await this.#byHand())
+      const others = shares.length - (own ? 1 : 0) + (await this.#byHand()).count
       if (!own && others >= maxMacs)
         throw new Error(
           `this Mac runs ${others} VMs with macOS already, other agents' and those of people counted, and Apple allows ` +
@@ -79,6 +88,29 @@ export class Allowance {
 
   giveBack(name: string): Promise<void> {
     return fs.rm(this.#fileOf(name), { force: true })
+  }
+
+  /** Why this host starts no VM with macOS until its next boot. */
+  async refusal(): Promise<string | undefined> {
+    const bootId = await readFileIfPresent(path.join(this.#home, folderName, lostCountFile)).catch(() => undefined)
+    return bootId === (await hostBootId()) ? lostCount : undefined
+  }
+
+  /** Explains that Apple's framework refused a VM as one too many. The VM must have given back its share. */
+  async explainLimit(error: Error): Promise<Error> {
+    const { count, problem } = await this.#byHand()
+    if (problem !== undefined)
+      return new Error(
+        `${error.message}. VMs that people run here could not be counted, because 'tart list' fails: repair or delete the ` +
+          `broken VM in ${path.join(this.#home, 'vms')} (${problem})`,
+      )
+    const processes = (await everyProcess()).filter(({ words }) =>
+      words.some((word) => word.includes(frameworkProcess)),
+    )
+    if (Math.max((await this.#shares()).length + count, processes.length) >= maxMacs) return error
+    const file = path.join(this.#home, folderName, lostCountFile)
+    await writeFileAtomically(file, await hostBootId()).catch(() => undefined)
+    return new Error(lostCount)
   }
 
   /** Whether the VM needs a share. Without the shared folder none does, and Apple's framework refuses a third VM. */
@@ -116,18 +148,19 @@ export class Allowance {
   }
 
   /** Counts macOS VMs that this user runs by hand. If that fails, none count, and Apple's framework refuses a third. */
-  async #byHand(): Promise<number> {
+  async #byHand(): Promise<{ readonly count: number; readonly problem?: string }> {
     const vms = path.join(this.#home, 'vms')
     const isThere = await fs.readdir(vms).then((names) => names.length > 0, () => false) // biome-ignore format: one thought
-    if (!isThere) return 0
+    if (!isThere) return { count: 0 }
     const words = ['list', '--source', 'local', '--format', 'json']
     const listed = await this.#tart
       .inHome(this.#home, words, { timeoutMs: listMs })
       .then(({ stdout }) => JSON.parse(stdout) as readonly { Name: string; State?: string; Running?: boolean }[])
-      .catch(() => [])
+      .catch((error: unknown) => reasonOf(error))
+    if (typeof listed === 'string') return { count: 0, problem: listed }
     const running = listed.filter(({ State, Running }) => Running === true || State === 'running')
     const systems = await Promise.all(running.map(({ Name }) => systemOf(path.join(vms, Name))))
-    return systems.filter((system) => system !== 'linux').length
+    return { count: systems.filter((system) => system !== 'linux').length }
   }
 
   #locked(work: () => Promise<void>): Promise<void> {

@@ -4,6 +4,7 @@ import path from 'node:path'
 import type { Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
 import { programLimit, trimLog } from '../logs.ts'
 import { Allowance } from './allowance.ts'
+import { arpTable } from './arp.ts'
 import { listCaptures } from './captures.ts'
 import type { AppleNetwork } from './launch.ts'
 import { diskBytes, growDisk, replaceMachine, requireMachine } from './machine.ts'
@@ -20,19 +21,32 @@ export interface AppleOptions {
   /** The agent's folder. VMs outside of it belong to other agents. */
   readonly dataDir?: string | undefined
   readonly network?: AppleNetwork | undefined
+  /** `open`: VMs have screens although other hosts may connect to them. */
+  readonly screen?: 'open' | undefined
+  /** Whether this host closes screens to others. Default: it does not, so VMs have none. */
+  isScreenRuleLoaded?(): Promise<boolean>
+  /** Default: `arp` in PATH. */
+  readonly arp?: string | undefined
 }
 
 export class AppleDriver implements Driver {
   readonly name = 'apple'
   readonly #tart: Tart
   readonly #allowance: Allowance
-  readonly #network: AppleNetwork
+  readonly #host: ConstructorParameters<typeof AppleVm>[1]
   readonly #vms = new Map<string, AppleVm>()
 
-  constructor({ program, home = usualHome(), dataDir, network = { kind: 'shared' } }: AppleOptions = {}) {
+  constructor(options: AppleOptions = {}) {
+    const { program, home = usualHome(), dataDir, network = { kind: 'shared' }, screen, arp } = options
     this.#tart = createTart(program)
     this.#allowance = new Allowance(this.#tart, { home, dataDir })
-    this.#network = network
+    this.#host = {
+      tart: this.#tart,
+      allowance: this.#allowance,
+      network,
+      readArp: arpTable(arp),
+      isScreenSafe: async () => screen === 'open' || (await options.isScreenRuleLoaded?.()) === true,
+    }
   }
 
   async probe(): Promise<Probe> {
@@ -116,7 +130,7 @@ export class AppleDriver implements Driver {
   #vm(folder: string): AppleVm {
     const known = this.#vms.get(folder)
     if (known) return known
-    const vm = new AppleVm(folder, { tart: this.#tart, allowance: this.#allowance, network: this.#network })
+    const vm = new AppleVm(folder, this.#host)
     this.#vms.set(folder, vm)
     return vm
   }

@@ -1,11 +1,12 @@
 // Ends the process of a VM or holds it still: first by asking the guest, then by `tart stop`, then by SIGKILL.
+import fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import { kill, type ProcessId, waitForEnd } from '../../platform/processes.ts'
 import { succeeds } from '../../platform/succeeds.ts'
 import type { StopOptions } from '../driver.ts'
 import { endBySignals, endMs, recordEnding } from '../supervised.ts'
-import { isSuspendable, isSuspended, readTartConfig } from './machine.ts'
-import { type AppleRun, waitForSupervisor, writeRun } from './run.ts'
+import { isSuspendable, isSuspended, readTartConfig, tartFile } from './machine.ts'
+import { type AppleRun, lastOfLog, waitForSupervisor, writeRun } from './run.ts'
 import type { Tart } from './tart.ts'
 
 interface RunningTart {
@@ -57,6 +58,27 @@ export async function flushGuest(tart: Tart, folder: string, name: string, signa
   await tart.command(folder, ['exec', name, 'sync'], { signal, timeoutMs: flushMs }).catch(() => undefined)
 }
 
+/** Throws if the memory of the VM does not fit on the disk: tart would end a VM that it cannot suspend. */
+export async function requireRoomForMemory(folder: string, run: Pick<AppleRun, 'name'>): Promise<void> {
+  const { memorySize = 0 } = await readTartConfig(folder, run)
+  const { bavail, bsize } = await fs.statfs(folder)
+  if (bavail * bsize < memorySize)
+    throw new Error(
+      `the disk of the node has ${gibText(bavail * bsize)} free, and suspending the VM needs ${gibText(memorySize)} for its ` +
+        'memory. The VM keeps running; free space and try again',
+    )
+}
+
+const gibText = (bytes: number): string => `${Math.round((bytes / 2 ** 30) * 10) / 10} GiB`
+
+const failedToSuspend = /Failed to suspend the VM: (.*)/
+
+/** Why tart, which prints it to its log and ends the VM, did not suspend it. */
+export async function whyNotSuspended(folder: string): Promise<string> {
+  const said = await lastOfLog(folder)
+  return failedToSuspend.exec(said)?.[1] ?? said
+}
+
 /**
  * Suspends the VM, or shuts it down if `how` is `stop` or suspending fails. Afterwards no process has its files open.
  * Returns whether it is suspended.
@@ -74,5 +96,7 @@ export async function pauseForCopy(
     await writeRun(folder, run)
   }
   await waitForSupervisor(folder, run)
+  // What was saved until then does not fit the disk.
+  if (failedToSuspend.test(await lastOfLog(folder))) await fs.rm(tartFile(folder, run, 'state'), { force: true })
   return isSuspended(folder, run)
 }

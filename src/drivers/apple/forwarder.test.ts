@@ -27,8 +27,9 @@ async function serve(address: string, handle: (socket: net.Socket) => void): Pro
 function open(guest: Partial<ForwardedGuest>) {
   const forwarder = createForwarder({
     address: async () => undefined,
-    reached: () => undefined,
     failed: () => undefined,
+    confirm: async () => undefined,
+    confirmedAddress: guest.address ?? (async () => undefined),
     screen: async () => undefined,
     ...guest,
   })
@@ -77,8 +78,8 @@ describe('ports of a VM on Apple silicon', () => {
     const told: unknown[] = []
     const guest = {
       address: async () => '127.0.0.9',
-      reached: () => told.push('reached'),
-      failed: (address: string, { code }: NodeJS.ErrnoException) => told.push([address, code]),
+      confirm: async () => void told.push('confirmed'),
+      failed: (address: string, { code }: NodeJS.ErrnoException) => void told.push([address, code]),
     }
     const there = await serve('127.0.0.9', (socket) => socket.end('there'))
     for (const guestPort of [there, await freePort(), 22]) {
@@ -87,7 +88,7 @@ describe('ports of a VM on Apple silicon', () => {
       await forwarder.open({ ip, forwards: [{ protocol: 'tcp', hostPort, guestPort }] })
       await exchange(hostPort, Buffer.alloc(0)).catch(() => undefined)
     }
-    assert.deepEqual(told, ['reached', 'reached', ['127.0.0.9', 'ECONNREFUSED']])
+    assert.deepEqual(told, ['confirmed', ['127.0.0.9', 'ECONNREFUSED']])
   })
 
   it('the ports of a VM on Apple silicon forward datagrams, and answers to their sender', async () => {

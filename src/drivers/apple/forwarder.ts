@@ -9,16 +9,19 @@ import { type Closable, openUdp } from './udp.ts'
 
 export interface ForwardedGuest {
   address(): Promise<string | undefined>
-  /** Reports how a connection to the address ended. */
-  reached(address: string): void
+  /** Reports that no connection to the address was possible. */
   failed(address: string, error: NodeJS.ErrnoException): void
+  /** Throws unless the guest at the address is this VM's. Called before anything is forwarded to it. */
+  confirm(address: string): Promise<void>
+  /** The address for datagrams. */
+  confirmedAddress(): Promise<string | undefined>
   /** The address of its screen, with the password. */
   screen(): Promise<string | undefined>
 }
 
 const connectMs = 10_000
-const sshPort = 22
 const handshakeMs = 20_000
+const sshPort = 22
 
 export function createForwarder(guest: ForwardedGuest) {
   let opened: { readonly key: string; readonly doors: TartPorts; readonly ports: readonly Closable[] } | undefined
@@ -53,7 +56,7 @@ export function createForwarder(guest: ForwardedGuest) {
         hostPort,
         protocol === 'tcp'
           ? openTcp(doors.ip, hostPort, (client) => toGuest(client, guest, guestPort))
-          : openUdp({ ip: doors.ip, port: hostPort, guestPort, address: () => guest.address() }),
+          : openUdp({ ip: doors.ip, port: hostPort, guestPort, address: () => guest.confirmedAddress() }),
       ])
       if (doors.screen !== undefined)
         openings.push([doors.screen, openTcp(doors.ip, doors.screen, (client) => toScreen(client, guest))])
@@ -106,11 +109,15 @@ async function toGuest(client: net.Socket, guest: ForwardedGuest, port: number):
   if (address === undefined) throw new Error('the guest has no address yet')
   const far = await connect(address, port).catch((error: NodeJS.ErrnoException) => {
     // A guest that refuses another port than that of SSH can be reached.
-    if (error.code === 'ECONNREFUSED' && port !== sshPort) guest.reached(address)
-    else guest.failed(address, error)
+    if (error.code !== 'ECONNREFUSED' || port === sshPort) guest.failed(address, error)
     throw error
   })
-  guest.reached(address)
+  try {
+    await guest.confirm(address)
+  } catch (error) {
+    far.destroy()
+    throw error
+  }
   join(client, far)
 }
 

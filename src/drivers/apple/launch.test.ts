@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { machineDefaults } from '../../api/vms/vm-shape.ts'
 import type { VmSpec } from '../driver.ts'
 import { type AppleNetwork, launchOf, notesOf } from './launch.ts'
-import { createMachine, growDisk, macAddress, readMachine, readTartConfig, shapeMachine } from './machine.ts'
+import { cloneFile, createMachine, growDisk, readMachine, readTartConfig, renewMac, shapeMachine } from './machine.ts'
 import { type Tart, vmAddress } from './tart.ts'
 
 const gib = 2 ** 30
@@ -95,16 +95,27 @@ describe('run of tart', () => {
   it('a run of tart has notes about what tart does not support', () => {
     assert.deepEqual(notesOf(specOf({ systemSerial: 'NEW' }), {}), {})
     assert.match(notesOf(specOf({ metadata: { a: '1' } }), {}).note ?? '', /metadata cannot be read/)
+    assert.deepEqual(notesOf(specOf({ screen }), {}, true), {})
+    assert.match(
+      notesOf(specOf({ screen }), {}, false).note ?? '',
+      /has no screen: .* 'sudo svc3 agent install', or set/,
+    )
   })
 })
 
 describe('machine of tart', () => {
-  it("a machine of tart keeps the image's settings, with a separate address, and with a separate serial number if requested", async () => {
+  it("a machine of tart keeps the image's settings, with another address at each boot, and with a separate serial number if requested", async () => {
     const plain = await made(specOf())
     assert.deepEqual(plain.told, [])
-    const { macAddress: address, ...rest } = await readTartConfig(plain.folder, plain)
-    assert.equal(address, macAddress('a-uid'))
-    assert.deepEqual(rest, JSON.parse(await fs.readFile(path.join(root, 'darwin.json'), 'utf8')))
+    const seen = new Set<string | undefined>()
+    for (let boot = 0; boot < 20; boot += 1) {
+      await renewMac(plain.folder, plain)
+      const { macAddress, ...rest } = await readTartConfig(plain.folder, plain)
+      assert.match(macAddress ?? '', /^[0-9a-f][26ae](:[0-9a-f]{2}){5}$/, 'locally administered')
+      assert.deepEqual(rest, JSON.parse(await fs.readFile(path.join(root, 'darwin.json'), 'utf8')))
+      seen.add(macAddress)
+    }
+    assert.equal(seen.size, 20, 'another one for each boot')
     const other = await made(specOf({ systemSerial: 'NEW' }))
     assert.deepEqual(other.told, [`set ${other.name} --random-serial`])
     assert.deepEqual((await made(specOf({ systemSerial: 'NEW' }, 'linux'))).told, [], 'tart crashes with it')
@@ -117,16 +128,44 @@ describe('machine of tart', () => {
     await shapeMachine(folder, specOf(), tart, AbortSignal.timeout(10_000))
     await shapeMachine(folder, specOf({ cpu: 6, screen }), tart, AbortSignal.timeout(10_000))
     await growDisk(folder, 3 * gib, tart)
-    assert.deepEqual(told, [`set ${name} --cpu 6 --memory 8192 --display 1600x900`, `set ${name} --disk-size 3`])
+    assert.deepEqual(told, [`set ${name} --cpu 6 --memory 8192 --display 1600x900px`, `set ${name} --disk-size 3`])
   })
 
-  it('the address of a machine of tart is found by its lease, then by ARP, then by its agent', async () => {
-    for (const [index, resolver] of ['dhcp', 'arp', 'agent'].entries()) {
+  it('a machine of tart whose screen has the size in points gets it in pixels', async () => {
+    const { folder, name } = await made(specOf())
+    const screen = { port: 5_999, width: 1_600, height: 900 }
+    const file = path.join(folder, 'tart', 'vms', name, 'config.json')
+    for (const [unit, count] of [
+      ['pt', 1],
+      ['px', 0],
+    ] as const) {
+      // biome-ignore format: a table
+      const config = JSON.parse(await fs.readFile(file, 'utf8'))
+      await fs.writeFile(file, JSON.stringify({ ...config, display: { width: 1_600, height: 900, unit } }))
+      const { told, tart } = listening()
+      await shapeMachine(folder, specOf({ screen }), tart, AbortSignal.timeout(10_000))
+      assert.equal(told.length, count, unit)
+    }
+  })
+
+  it('a machine of tart is cloned on macOS with a copy where the file system cannot clone', async () => {
+    const to = path.join(root, 'copy.raw')
+    await cloneFile(path.join(root, 'nvram.bin'), to, undefined, 'darwin')
+    assert.equal(await fs.readFile(to, 'utf8'), 'nvram')
+    assert.equal((await fs.stat(to)).mode & 0o777, 0o600)
+  })
+
+  it('the address of a machine of tart is asked of all resolvers at once; the lease counts first, then ARP, then its agent', async () => {
+    for (const resolver of ['dhcp', 'arp', 'agent']) {
       const { told, tart } = listening((words) => (words.includes(resolver) ? '192.168.64.7\n' : ''))
       assert.equal(await vmAddress(tart, root, 'a'), '192.168.64.7')
-      assert.equal(told.length, index + 1)
-      assert.equal(told.at(-1), `ip a --wait 0 --resolver ${resolver}`)
+      assert.deepEqual(
+        told,
+        ['dhcp', 'arp', 'agent'].map((each) => `ip a --wait 0 --resolver ${each}`),
+      )
     }
+    const both = listening((words) => (words.includes('arp') ? '10.0.0.1' : words.includes('agent') ? '10.0.0.2' : ''))
+    assert.equal(await vmAddress(both.tart, root, 'a'), '10.0.0.1')
     assert.equal(await vmAddress(listening().tart, root, 'a'), undefined)
   })
 })

@@ -2,13 +2,20 @@
 import fs from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { failpoint } from '../../platform/failpoint.ts'
+import { retry } from '../../platform/retry.ts'
+import { succeeds } from '../../platform/succeeds.ts'
 import type { Started, VmSpec } from '../driver.ts'
-import { isSuspendable, isSuspended, readTartConfig, requireMachine, tartFile } from './machine.ts'
+import { isSuspendable, isSuspended, readTartConfig, renewMac, requireMachine, tartFile } from './machine.ts'
 import { type AppleRun, findProcess, lastOfLog, printedVnc, spawnTart, writeRun } from './run.ts'
+import { isStorageLocked, StartError } from './start-errors.ts'
 import { isRunning, type Tart } from './tart.ts'
 
 const contactMs = 120_000
 const pauseMs = 50
+/** macOS 13, and tart 2.35 with a long path, have no control socket. A VM that has run this long is taken for up. */
+const withoutSocketMs = 10_000
+/** The framework may hold the files of a VM for some seconds after its end. */
+const lockRetry = { attempts: Infinity, withinMs: 10_000, firstDelayMs: 500, maxDelayMs: 1_000 }
 
 /** The network of a guest. Ports are forwarded in each case. */
 export type AppleNetwork =
@@ -45,9 +52,15 @@ export async function launchOf(
 }
 
 /** Tells the user about requests that tart cannot fulfil. */
-export function notesOf({ metadata, userdata }: VmSpec, { note }: Started): Started {
+export function notesOf({ metadata, userdata, screen }: VmSpec, { note }: Started, hasScreen = true): Started {
   const notes = [
     ...(note === undefined ? [] : [note]),
+    ...(screen && !hasScreen
+      ? [
+          'it has no screen: tart would open it to the network with a weak password, and the rule against that is not loaded. ' +
+            'Install the agent with \'sudo svc3 agent install\', or set apple.screen to "open" in agent.json',
+        ]
+      : []),
     ...(Object.keys(metadata).length > 0 || userdata !== undefined
       ? ['its metadata cannot be read in the guest: tart has no way to serve it']
       : []),
@@ -67,12 +80,18 @@ interface BringUp {
 export async function bringUp(tart: Tart, folder: string, run: AppleRun, options: BringUp): Promise<Started> {
   const wasSuspended = await isSuspended(folder, run)
   try {
-    await launch(tart, folder, run, options)
+    await retry(() => launch(tart, folder, run, options), {
+      policy: lockRetry,
+      signal: options.signal,
+      isRetriable: isStorageLocked,
+    })
     return {}
   } catch (error) {
     await options.giveUp()
     if (!wasSuspended || options.signal.aborted || !(await isSuspended(folder, run))) throw error
+    if (error instanceof StartError && error.isOfHost) throw error
     await fs.rm(tartFile(folder, run, 'state'), { force: true })
+    await renewMac(folder, run)
     await launch(tart, folder, run, options).catch(async (again: unknown) => {
       await options.giveUp()
       throw again
@@ -85,6 +104,7 @@ export async function bringUp(tart: Tart, folder: string, run: AppleRun, options
 
 async function launch(tart: Tart, folder: string, run: AppleRun, { signal, ended: notify }: BringUp): Promise<void> {
   signal.throwIfAborted()
+  await fs.rm(tartFile(folder, run, 'control'), { force: true })
   await writeRun(folder, run)
   failpoint('apple-noted')
   let isOver = false
@@ -96,13 +116,16 @@ async function launch(tart: Tart, folder: string, run: AppleRun, { signal, ended
   failpoint('apple-spawned')
   const vnc = await untilUp(tart, folder, run, AbortSignal.any([signal, AbortSignal.timeout(contactMs)]), () => isOver)
   const process = isOver ? undefined : await findProcess(folder, run)
-  if (!process) throw await didNotStart(folder)
+  if (!process) throw new StartError(await lastOfLog(folder))
   failpoint('apple-up')
   await writeRun(folder, { ...run, process, ...(vnc !== undefined && { vnc }) })
   failpoint('apple-complete')
 }
 
-/** Waits until the VM runs. Returns the address of its screen, which tart prints then; without one, tart is polled. */
+/**
+ * Waits until the VM runs. Returns the address of its screen, which tart prints then. Without one, tart binds its control
+ * socket then; it calls a VM running before the framework has started it.
+ */
 async function untilUp(
   tart: Tart,
   folder: string,
@@ -112,27 +135,18 @@ async function untilUp(
 ): Promise<string | undefined> {
   const { name, options } = run
   const hasScreen = options.includes('--vnc-experimental')
-  // tart calls a VM running while it still reads the suspended state, and removes the state when the VM resumes.
-  const isUp = async () => !(await isSuspended(folder, run)) && (await isRunning(tart, folder, name, signal))
+  const askAtMs = performance.now() + withoutSocketMs
+  // tart removes the suspended state when the VM resumes.
+  const isUp = async () =>
+    (await succeeds(fs.access(tartFile(folder, run, 'control')))) ||
+    (performance.now() > askAtMs && !(await isSuspended(folder, run)) && (await isRunning(tart, folder, name, signal)))
   for (;;) {
     signal.throwIfAborted()
-    if (isOver()) throw await didNotStart(folder)
+    if (isOver()) throw new StartError(await lastOfLog(folder))
     if (hasScreen) {
       const vnc = await printedVnc(folder)
       if (vnc !== undefined) return vnc
     } else if (await isUp().catch(() => false)) return undefined
     await sleep(pauseMs)
   }
-}
-
-/** Errors of Apple's framework, which counts the VMs of all programs. */
-const tooMany = /number of (VMs|virtual machines) exceeds|maximum supported number of active virtual machines/i
-
-async function didNotStart(folder: string): Promise<Error> {
-  const said = await lastOfLog(folder)
-  if (tooMany.test(said))
-    return new Error(
-      `this Mac runs as many VMs with macOS as Apple allows: stop one of them, then start this one again`,
-    )
-  return new Error(`tart did not start the VM${said === '' ? '' : `: ${said}`}`)
 }

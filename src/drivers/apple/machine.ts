@@ -1,6 +1,7 @@
 // The files of a VM as tart expects them: `config.json`, `disk.img` and `nvram.bin` in a folder, made from the node's copy
 // of an image. A new disk is a new folder under a new name; it becomes the VM's disk when `apple.json` names it.
 import { createHash, randomBytes } from 'node:crypto'
+import { constants } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { exec } from '../../platform/exec.ts'
@@ -25,7 +26,7 @@ interface TartConfig {
   readonly cpuCount?: number
   readonly memorySize?: number
   readonly macAddress?: string
-  readonly display?: { readonly width: number; readonly height: number }
+  readonly display?: { readonly width: number; readonly height: number; readonly unit?: 'pt' | 'px' }
 }
 
 /** Without cloning, a copy takes time in proportion to the disk. */
@@ -53,20 +54,34 @@ export const isSuspendable = ({ os = 'darwin' }: TartConfig): boolean => os === 
 export const isSuspended = (folder: string, machine: Pick<MachineRecord, 'name'>): Promise<boolean> =>
   succeeds(fs.access(tartFile(folder, machine, 'state')))
 
-/** Clones the file on APFS and other file systems that can, otherwise copies it with its holes. */
-export async function cloneFile(from: string, to: string, signal?: AbortSignal): Promise<void> {
-  const how = process.platform === 'darwin' ? ['-c'] : ['--reflink=auto', '--sparse=always']
-  await exec('cp', [...how, from, to], { timeoutMs: cloneMs, ...(signal && { signal }) })
+/**
+ * Clones the file on file systems that can, otherwise copies it. `cp -c` of macOS fails between volumes; the copy that is
+ * used there instead cannot be interrupted.
+ */
+export async function cloneFile(
+  from: string,
+  to: string,
+  signal?: AbortSignal,
+  platform: NodeJS.Platform = process.platform,
+): Promise<void> {
+  signal?.throwIfAborted()
+  if (platform === 'darwin') await fs.copyFile(from, to, constants.COPYFILE_FICLONE)
+  else
+    await exec('cp', ['--reflink=auto', '--sparse=always', from, to], { timeoutMs: cloneMs, ...(signal && { signal }) })
   await fs.chmod(to, 0o600)
   const handle = await fs.open(to, 'r')
   await handle.sync().finally(() => handle.close())
 }
 
-/** Locally administered, and the same at every start and after a revert: tart finds the VM's address by it. */
-export function macAddress(uid: string): string {
-  const bytes = createHash('sha256').update(`${uid}/apple`).digest().subarray(0, 6)
+/**
+ * Gives the VM a random, locally administered MAC address, which it keeps until its next cold boot. With an old one tart
+ * could find the lease of an earlier run, whose IP address macOS may have given to another guest.
+ */
+export async function renewMac(folder: string, machine: Pick<MachineRecord, 'name'>): Promise<void> {
+  const bytes = randomBytes(6)
   bytes[0] = ((bytes[0] ?? 0) & 0xfc) | 0x02
-  return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(':')
+  const macAddress = [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(':')
+  await writeConfig(tartFolder(folder, machine.name), { ...(await readTartConfig(folder, machine)), macAddress })
 }
 
 export async function createMachine(folder: string, vm: VmSpec, tart: Tart): Promise<void> {
@@ -113,24 +128,21 @@ function requireBootable({ image, architecture }: VmSpec): void {
   if (format !== 'raw') throw new Error(`image ${name} is stored as ${format} on this node; tart reads only raw disks`)
 }
 
-async function layOut(place: string, { uid, image }: VmSpec): Promise<void> {
+async function layOut(place: string, { image }: VmSpec): Promise<void> {
   const { machine, disk, name } = image
   if (machine?.nvram === undefined) throw new Error(`image ${name} has no NVRAM, which a Mac needs to boot it`)
   await fs.mkdir(place, { recursive: true, mode: 0o700 })
-  const config = JSON.parse(await fs.readFile(machine.config, 'utf8')) as TartConfig
-  await writeConfig(place, { ...config, macAddress: macAddress(uid) })
+  await cloneFile(machine.config, path.join(place, tartFiles.config))
   await cloneFile(machine.nvram, path.join(place, tartFiles.nvram))
   await cloneFile(disk, path.join(place, tartFiles.disk))
 }
 
 /** Lays out an image that never ran on a Mac: tart creates a machine for Linux, which boots by UEFI. */
-async function layOutLinux(folder: string, name: string, { uid, image }: VmSpec, tart: Tart): Promise<void> {
+async function layOutLinux(folder: string, name: string, { image }: VmSpec, tart: Tart): Promise<void> {
   const place = tartFolder(folder, name)
   await fs.mkdir(tartHome(folder), { recursive: true, mode: 0o700 })
   await tart.command(folder, ['create', '--linux', '--disk-size', '1', name])
   await fs.chmod(place, 0o700)
-  const config = await readTartConfig(folder, { name })
-  await writeConfig(place, { ...config, macAddress: macAddress(uid) })
   await fs.rm(path.join(place, tartFiles.disk))
   await cloneFile(image.disk, path.join(place, tartFiles.disk))
 }
@@ -150,9 +162,11 @@ export async function shapeMachine(folder: string, vm: VmSpec, tart: Tart, signa
   const machine = await requireMachine(folder)
   const { cpuCount, memorySize, display } = await readTartConfig(folder, machine)
   const { cpu, memoryMiB, screen } = vm
-  const isScreen = !screen || (display?.width === screen.width && display.height === screen.height)
+  const isScreen =
+    !screen || (display?.width === screen.width && display.height === screen.height && display.unit === 'px')
   if (cpuCount === cpu && memorySize === memoryMiB * 2 ** 20 && isScreen) return
-  const size = screen ? ['--display', `${screen.width}x${screen.height}`] : []
+  // Without a unit these are points, which the display of the Mac may double.
+  const size = screen ? ['--display', `${screen.width}x${screen.height}px`] : []
   await tart.command(folder, ['set', machine.name, '--cpu', String(cpu), '--memory', String(memoryMiB), ...size], {
     signal,
   })

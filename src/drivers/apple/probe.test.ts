@@ -6,7 +6,7 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { isNewEnough, probeTart } from './probe.ts'
 
-const alone = { left: async () => 2 }
+const alone = { left: async () => 2, refusal: async () => undefined }
 
 describe('version of tart', () => {
   it('the version of tart is 2.35 or later', () => {
@@ -16,6 +16,7 @@ describe('version of tart', () => {
 
   it('the version of tart decides whether the host can run anything, and what to do about it', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-tart-probe-'))
+    await fs.writeFile(path.join(folder, 'tart'), '#!/bin/sh\necho 2.40.1\n', { mode: 0o755 })
     const ask = async (script: string) => {
       const program = path.join(folder, `tart-${crypto.randomUUID()}`)
       await fs.writeFile(program, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
@@ -23,6 +24,9 @@ describe('version of tart', () => {
     }
     const good = { ok: true, version: 'tart 2.40.1', architectures: ['arm64'], maxMacosVms: 2, gpus: 0 }
     assert.deepEqual(await ask('echo 2.40.1'), good)
+    const lost = { left: async () => 0, refusal: async () => 'restart this Mac' }
+    const { maxMacosVms, noMacos, ...rest } = await probeTart(path.join(folder, 'tart'), lost)
+    assert.deepEqual([rest.ok, maxMacosVms, noMacos], [true, 0, { arm64: 'restart this Mac' }])
     const old = await ask('echo 2.4.3')
     assert.deepEqual([old.ok, old.architectures], [false, []])
     assert.match(

@@ -3,17 +3,24 @@ import type { Probe } from '../driver.ts'
 import { outputOf } from '../program-output.ts'
 import type { Allowance } from './allowance.ts'
 
-/** The oldest version that was tried. Later ones have the same options and files. */
+/** The oldest version whose sources were read. Later ones have the same options and files: interface.ts. */
 const leastVersion = [2, 35] as const
 
-export async function probeTart(program: string, allowance: Pick<Allowance, 'left'>): Promise<Probe> {
+export async function probeTart(program: string, allowance: Pick<Allowance, 'left' | 'refusal'>): Promise<Probe> {
   const output = (await outputOf(program, '--version')) ?? ''
   const version = /(?<!\d)\d+\.\d+[\w.+-]*/.exec(output)?.[0]
   if (version === undefined) return failed('tart is missing', `tart is not on this host, or not in PATH: ${install}`)
   if (!isNewEnough(version))
     return failed(`tart ${version}`, `tart ${version} is too old, ${leastVersion.join('.')} is needed: ${upgrade}`)
-  const maxMacosVms = await allowance.left()
-  return { ok: true, version: `tart ${version}`, architectures: ['arm64'], maxMacosVms, gpus: 0 }
+  const [maxMacosVms, refusal] = [await allowance.left(), await allowance.refusal()]
+  return {
+    ok: true,
+    version: `tart ${version}`,
+    architectures: ['arm64'],
+    maxMacosVms,
+    ...(refusal !== undefined && { noMacos: { arm64: refusal } }),
+    gpus: 0,
+  }
 }
 
 const install = "run 'brew install openai/tools/tart'"

@@ -35,6 +35,8 @@ export interface AppleRun {
   readonly isSuspended?: true
   /** The VM is suspended or stopped only for a capture. A restarted agent starts it again. */
   readonly isCaptured?: true
+  /** For the user: how the last start differed from what was requested. */
+  readonly note?: string
   /** Why the VM failed: its process ended by itself, or could not be suspended or resumed. */
   readonly problem?: string
 }

@@ -1,5 +1,6 @@
-// Connects a client to the screen that tart serves with a new password at every start, on the host's loopback only.
-// svc3 sends the password; clients need none, as with QEMU's screens.
+// Connects a client to the screen that tart serves with a new password at every start. svc3 sends the password; clients need
+// none, as with QEMU's screens. tart prints an address of loopback, but the framework very probably listens on all
+// interfaces, and RFB uses 8 letters of the password (17 bits): a pf rule of `svc3 agent install` closes it to others.
 import { createCipheriv } from 'node:crypto'
 import type net from 'node:net'
 

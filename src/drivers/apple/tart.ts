@@ -13,6 +13,8 @@ export const tartFiles = {
   nvram: 'nvram.bin',
   /** The state of a suspended VM, which fits this host only. */
   state: 'state.vzvmsave',
+  /** The socket of tart's guest agent, which tart binds when the VM runs. */
+  control: 'control.sock',
 } as const
 
 /** Without CI some commands open a window. */
@@ -49,16 +51,27 @@ export function createTart(program = 'tart'): Tart {
 /** How tart finds an address: by DHCP leases on its own network, by ARP on a bridge, by its agent in the guest. */
 const resolvers = ['dhcp', 'arp', 'agent'] as const
 
-/** Undefined while the guest boots or has no network. */
+/**
+ * Undefined while the guest boots or has no network. tart waits a second after each miss, so all resolvers are asked at
+ * once. The first of the list that knows an address counts.
+ */
 export async function vmAddress(tart: Tart, folder: string, name: string): Promise<string | undefined> {
-  for (const resolver of resolvers) {
-    const answer = await tart
-      .command(folder, ['ip', name, '--wait', '0', '--resolver', resolver], { timeoutMs: 10_000 })
-      .catch(() => undefined)
-    const address = answer?.stdout.trim() ?? ''
-    if (/^\d{1,3}(\.\d{1,3}){3}$/.test(address)) return address
+  const found = new AbortController()
+  const answers = resolvers.map(
+    (resolver) =>
+    tart
+      .command(folder, ['ip', name, '--wait', '0', '--resolver', resolver], { timeoutMs: 5_000, signal: found.signal })
+      .then(({ stdout }) => stdout.trim(), () => ''), // biome-ignore format: one thought
+  )
+  try {
+    for (const answer of answers) {
+      const address = await answer
+      if (/^\d{1,3}(\.\d{1,3}){3}$/.test(address)) return address
+    }
+    return undefined
+  } finally {
+    found.abort()
   }
-  return undefined
 }
 
 /** A process alone is no proof that the VM runs: it may be about to fail. */

@@ -11,8 +11,9 @@ import { mustBeStopped, notCapturable, otherImage } from '../refusals.ts'
 import { exitCodeOf } from '../supervised.ts'
 import { AddressBook } from './address.ts'
 import type { Allowance } from './allowance.ts'
+import type { ReadArp } from './arp.ts'
 import { cloneMachine, findCapture, recordCapture, releaseCapture } from './captures.ts'
-import { endProcess, flushGuest, pauseForCopy } from './ending.ts'
+import { endProcess, flushGuest, pauseForCopy, requireRoomForMemory, whyNotSuspended } from './ending.ts'
 import { createForwarder } from './forwarder.ts'
 import { type AppleNetwork, bringUp, launchOf, notesOf } from './launch.ts'
 import {
@@ -21,6 +22,7 @@ import {
   isSuspended,
   readMachine,
   readTartConfig,
+  renewMac,
   requireMachine,
   shapeMachine,
   tartFile,
@@ -31,11 +33,11 @@ import {
   findProcess,
   forgetRun,
   isOfThisBoot,
-  lastOfLog,
   readRun,
   waitForSupervisor,
   writeRun,
 } from './run.ts'
+import { StartError } from './start-errors.ts'
 import type { Tart } from './tart.ts'
 import { Watch } from './watch.ts'
 
@@ -53,23 +55,27 @@ interface AppleHost {
   readonly tart: Tart
   readonly allowance: Allowance
   readonly network: AppleNetwork
+  readonly readArp: ReadArp
+  /** Whether a screen may be started. */
+  isScreenSafe(): Promise<boolean>
 }
 
 export class AppleVm {
   readonly #folder: string
+  readonly #host: AppleHost
   readonly #tart: Tart
   readonly #allowance: Allowance
-  readonly #network: AppleNetwork
   readonly #addresses: AddressBook
   readonly #forwarder
   readonly #watch: Watch
 
-  constructor(folder: string, { tart, allowance, network }: AppleHost) {
+  constructor(folder: string, host: AppleHost) {
+    const { tart, allowance, readArp } = host
     this.#folder = folder
+    this.#host = host
     this.#tart = tart
     this.#allowance = allowance
-    this.#network = network
-    this.#addresses = new AddressBook(tart, folder, () => this.#watch.notify())
+    this.#addresses = new AddressBook({ tart, folder, readArp, unreached: () => this.#watch.notify() })
     this.#forwarder = createForwarder(this.#addresses)
     this.#watch = new Watch(async () => (await this.#found())?.process)
   }
@@ -102,7 +108,9 @@ export class AppleVm {
     const started = await this.#alone(async () => {
       signal.throwIfAborted()
       const { state } = await this.#settle()
-      const launch = await launchOf(this.#folder, vm, this.#network)
+      const { screen, ...rest } = vm
+      const hasScreen = screen !== undefined && (await this.#host.isScreenSafe())
+      const launch = await launchOf(this.#folder, hasScreen ? vm : rest, this.#host.network)
       const run = await readRun(this.#folder)
       if (state === 'running' && run?.isEnding) await this.#end({ graceSeconds: 0 })
       else if (state === 'running' && run) {
@@ -116,8 +124,11 @@ export class AppleVm {
       try {
         if (run) await waitForSupervisor(this.#folder, run)
         // The suspended state fits a machine of the same shape only.
-        if (!(await isSuspended(this.#folder, machine))) await shapeMachine(this.#folder, vm, this.#tart, signal)
-        return notesOf(vm, await this.#launch(launch, signal))
+        if (!(await isSuspended(this.#folder, machine))) {
+          await renewMac(this.#folder, machine)
+          await shapeMachine(this.#folder, vm, this.#tart, signal)
+        }
+        return notesOf(vm, await this.#launch(launch, signal), hasScreen)
       } catch (error) {
         await this.#forwarder.close()
         throw error
@@ -166,11 +177,12 @@ export class AppleVm {
       const machine = await requireMachine(this.#folder)
       if (!isSuspendable(await readTartConfig(this.#folder, machine)))
         throw new Error('tart suspends only macOS, and this VM runs another system; stop it instead')
+      await requireRoomForMemory(this.#folder, machine)
       const { process: _, vnc: __, ...still } = found.run
       const isStill = await pauseForCopy(this.#tart, this.#folder, found, 'suspend')
       await this.#allowance.giveBack(machine.name)
       if (isStill) return writeRun(this.#folder, { ...still, isSuspended: true })
-      const problem = `tart could not suspend it, and it has ended: ${await lastOfLog(this.#folder)}`
+      const problem = `tart could not suspend it, and it has ended: ${await whyNotSuspended(this.#folder)}`
       await writeRun(this.#folder, { ...still, problem })
       throw new Error(problem)
     })
@@ -198,8 +210,11 @@ export class AppleVm {
       if (observed.state === 'absent') throw notCapturable()
       signal.throwIfAborted()
       const found = await this.#found()
-      const clone = found ? await this.#captureRunning(found, signal) : await cloneMachine(this.#folder, signal)
-      return recordCapture(this.#folder, { id, clone, note: withMemory ? noMemory : undefined })
+      const { clone, note } = found
+        ? await this.#captureRunning(found, signal)
+        : { clone: await cloneMachine(this.#folder, signal) }
+      const notes = [...(note === undefined ? [] : [note]), ...(withMemory ? [noMemory] : [])]
+      return recordCapture(this.#folder, { id, clone, note: notes.length === 0 ? undefined : notes.join('. ') })
     })
     this.#watch.notify()
     return capture
@@ -209,22 +224,28 @@ export class AppleVm {
     return this.#alone(() => releaseCapture(this.#folder, id))
   }
 
-  async #captureRunning(found: RunningMachine, signal: AbortSignal): Promise<string> {
+  async #captureRunning(
+    found: RunningMachine,
+    signal: AbortSignal,
+  ): Promise<{ readonly clone: string; readonly note?: string | undefined }> {
     const machine = await requireMachine(this.#folder)
+    const how = isSuspendable(await readTartConfig(this.#folder, machine)) ? 'suspend' : 'stop'
+    if (how === 'suspend') await requireRoomForMemory(this.#folder, machine)
     await flushGuest(this.#tart, this.#folder, machine.name, signal)
     signal.throwIfAborted()
     // From here on the next agent would start the VM again if this one died.
     const still: AppleRun = { ...found.run, isCaptured: true }
     await writeRun(this.#folder, still)
     failpoint('apple-capturing')
+    let note: string | undefined
     try {
-      const how = isSuspendable(await readTartConfig(this.#folder, machine)) ? 'suspend' : 'stop'
       await this.#allowance.keep(this.#folder, machine.name)
-      await pauseForCopy(this.#tart, this.#folder, { ...found, run: still }, how)
+      const isStill = await pauseForCopy(this.#tart, this.#folder, { ...found, run: still }, how)
+      if (!isStill && how === 'suspend') note = `${notSuspended} (${await whyNotSuspended(this.#folder)})`
       failpoint('apple-still')
-      return await cloneMachine(this.#folder, signal)
+      return { clone: await cloneMachine(this.#folder, signal), note }
     } finally {
-      await this.#resumeAfterCapture(still)
+      await this.#resumeAfterCapture({ ...still, ...(note !== undefined && { note }) })
     }
   }
 
@@ -240,9 +261,9 @@ export class AppleVm {
     failpoint('apple-went-on')
   }
 
-  async #launch(launch: Pick<AppleRun, 'name' | 'options' | 'doors'>, signal: AbortSignal): Promise<Started> {
-    const { name, options, doors } = launch
-    const run: AppleRun = { version: 1, bootId: await hostBootId(), name, options, doors }
+  async #launch(launch: Pick<AppleRun, 'name' | 'options' | 'doors' | 'note'>, signal: AbortSignal): Promise<Started> {
+    const { name, options, doors, note } = launch
+    const run: AppleRun = { version: 1, bootId: await hostBootId(), name, options, doors, ...(note && { note }) }
     await this.#allowance.take(this.#folder, name)
     this.#addresses.use(name)
     try {
@@ -251,11 +272,13 @@ export class AppleVm {
         ended: () => this.#watch.notify(),
         giveUp: () => this.#giveUp(run),
       })
-      await this.#allowance.hold(this.#folder, (await readRun(this.#folder)) ?? run)
+      const up = (await readRun(this.#folder)) ?? run
+      await this.#allowance.hold(this.#folder, up)
+      if (started.note !== undefined) await writeRun(this.#folder, { ...up, note: started.note })
       return started
     } catch (error) {
       await this.#allowance.giveBack(name)
-      throw error
+      throw error instanceof StartError && error.kind === 'limit' ? await this.#allowance.explainLimit(error) : error
     }
   }
 
@@ -296,7 +319,7 @@ export class AppleVm {
     if (found && !run.process) return this.#adopt(found)
     if (found) {
       await this.#reopen(run)
-      return { state: 'running' }
+      return { state: 'running', ...(run.note !== undefined && { note: run.note }) }
     }
     if (run.isCaptured && (suspended || (await isOfThisBoot(run)))) {
       await this.#resumeAfterCapture(run)
@@ -344,6 +367,10 @@ export class AppleVm {
 
 /** Reading a large memory takes time. */
 const resumeMs = 180_000
+
+const notSuspended =
+  'The VM could not be suspended for the save: it ended as if its power was cut, its disk was saved in that state, and it ' +
+  'was started again'
 
 const noMemory =
   'The memory of the VM was not saved: what a Mac keeps of a suspended VM fits that Mac only, so the image boots from its disk'

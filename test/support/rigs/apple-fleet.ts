@@ -73,6 +73,8 @@ export async function startAppleFleet(): Promise<AppleFleet> {
       (await dev.call('GET', `/api/v1/namespaces/${namespace}/vms/${name}`)).body as unknown as ShownVm,
     into: async (name, namespace = home) => openGuest(await fleet.vm(name, namespace), {}, 180_000),
     async startAgent(name, namespace, host = name) {
+      await fs.mkdir(path.join(folder, name), { recursive: true, mode: 0o700 })
+      await fs.writeFile(path.join(folder, name, 'agent.json'), '{"apple":{"screen":"open"}}', { mode: 0o600 })
       const { stdout } = await fleet.svc3(['node', 'join-token', '-n', namespace, '-o', 'json'])
       const [{ token }] = [JSON.parse(stdout)].flat()
       const words = ['agent', '--driver', 'apple', '--name', name, '--data', path.join(folder, name), '-a', dev.apiUrl]

@@ -22,7 +22,7 @@ export interface VmConfig {
   readonly memorySizeMin: number
   readonly memorySize: number
   readonly macAddress: string
-  readonly display: { readonly width: number; readonly height: number }
+  readonly display: { readonly width: number; readonly height: number; readonly unit?: 'pt' | 'px' | undefined }
   readonly ecid?: string
   readonly hardwareModel?: string
 }
@@ -62,8 +62,19 @@ export function stateOf(name: string): { readonly state: 'running' | 'suspended'
   return { state: isSuspended ? 'suspended' : 'stopped', pid: 0 }
 }
 
-export function lock(name: string, { macAddress }: VmConfig): void {
-  fs.writeFileSync(path.join(vmFolder(name), 'stand-in.address'), `${addressOf(macAddress)}\n`)
+/** The ARP table of the host, which all stand-ins share: a file for each address, with the MAC address of its guest. */
+const arpFolder = (): string => process.env.SVC3_STAND_IN_ARP ?? ''
+
+/** macOS writes no leading zeros. */
+export function enterArp({ macAddress }: VmConfig, owner = macAddress): string {
+  const file = path.join(arpFolder(), addressOf(macAddress))
+  fs.writeFileSync(file, `${owner.replaceAll(/\b0/g, '')}\n`)
+  return file
+}
+
+export function lock(name: string, { macAddress }: VmConfig, resolver: string): void {
+  for (const each of ['dhcp', 'arp', 'agent']) fs.rmSync(path.join(vmFolder(name), `stand-in.${each}`), { force: true })
+  fs.writeFileSync(path.join(vmFolder(name), `stand-in.${resolver}`), `${addressOf(macAddress)}\n`)
   fs.writeFileSync(lockOf(name), `${process.pid}\n`)
 }
 

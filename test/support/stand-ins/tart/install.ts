@@ -10,7 +10,18 @@ import { type BootBundle, bundleNvram } from './folder.ts'
 /** A suite starts it a hundred times; compiling once saves two thirds. Kept, because its processes write to it late. */
 const compiled = path.join(os.tmpdir(), `svc3-stand-in-${process.getuid?.() ?? 'user'}`)
 
-/** Returns the path of the program, in a folder for PATH. */
+const arp = path.join(compiled, 'arp')
+/** As macOS prints it. It stands in for `arp -n ADDRESS`. */
+const arpScript = `#!/bin/sh
+[ -f '${arp}'/"$2" ] || { echo "$2 ($2) -- no entry"; exit 1; }
+echo "? ($2) at $(cat '${arp}'/"$2") on bridge100 ifscope [bridge]"
+`
+
+/** What a driver in the process of a test gets, where `program` is not in PATH. */
+export const standInOptions = (program: string) =>
+  ({ program, arp: path.join(path.dirname(program), 'arp'), screen: 'open' }) as const
+
+/** Returns the path of the program, in a folder for PATH, where `arp` of the stand-in is, too. */
 export async function installStandIn(folder: string): Promise<string> {
   const program = path.join(folder, 'tart')
   const inside = (name: string) => path.join(import.meta.dirname, name)
@@ -21,7 +32,10 @@ export async function installStandIn(folder: string): Promise<string> {
   const settings = [
     `SVC3_STAND_IN='${process.execPath} --no-warnings ${inside('main.ts')}'`,
     `export NODE_COMPILE_CACHE='${compiled}'`,
+    `export SVC3_STAND_IN_ARP='${arp}'`,
   ]
+  await fs.mkdir(arp, { recursive: true, mode: 0o700 })
+  await fs.writeFile(path.join(folder, 'arp'), arpScript, { mode: 0o755 })
   await fs.writeFile(program, [first, ...settings, ...rest].join('\n'), { mode: 0o755 })
   return program
 }

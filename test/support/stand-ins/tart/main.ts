@@ -5,6 +5,8 @@ import fs from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
+import { tartCommands } from '../../../../src/drivers/apple/interface.ts'
+import { readFaults } from './faults.ts'
 import {
   addressOf,
   readConfig,
@@ -69,15 +71,23 @@ const commands: Readonly<Record<string, Command>> = {
     print({ ...shown, Running: state === 'running', State: state })
   },
 
-  list() {
+  list(_, { source = 'local' }) {
+    if (source !== 'local' && source !== 'oci') throw new StandInError(`'${source}' is not a valid <source>`, 64)
+    if (source === 'oci') return print([])
     const names = fs.existsSync(vmsFolder()) ? fs.readdirSync(vmsFolder()) : []
     print(names.map((name) => ({ Name: name, Source: 'local', State: stateOf(name).state })))
   },
 
-  ip(name) {
-    const { state } = stateOf(name)
-    if (state !== 'running') throw new StandInError('no IP address found, is your VM running?')
-    process.stdout.write(`${addressOf(readConfig(name).macAddress)}\n`)
+  /** A second passes after each miss, also with `--wait 0`. */
+  async ip(name, { resolver = 'dhcp', wait = '0' }) {
+    const untilMs = Date.now() + Number(wait) * 1_000
+    do {
+      const isThere = fs.existsSync(path.join(vmFolder(name), `stand-in.${resolver}`)) && isBooted(name)
+      if (stateOf(name).state === 'running' && isThere)
+        return void process.stdout.write(`${addressOf(readConfig(name).macAddress)}\n`)
+      await new Promise((resolve) => setTimeout(resolve, 1_000))
+    } while (Date.now() < untilMs)
+    throw new StandInError('no IP address found, is your VM running?')
   },
 
   /** Linux only, which needs no installer: an empty disk and an empty NVRAM. */
@@ -93,17 +103,23 @@ const commands: Readonly<Record<string, Command>> = {
     writeConfig(name, { version: 1, os: 'linux', arch: 'arm64', ...sizes, macAddress: randomMac(), display })
   },
 
-  delete: (name) => fs.rmSync(vmFolder(name), { recursive: true }),
-
   /** The guest agent can flush; the command that shuts a Mac down from inside presses the power button here. */
   async exec(name, _, rest) {
     const { state, pid } = stateOf(name)
     if (state !== 'running') throw new StandInError(`VM "${name}" is not running`, 2)
+    if (readFaults().execHangs || !isBooted(name)) return new Promise((resolve) => setTimeout(resolve, 600_000))
+    if (!fs.existsSync(path.join(vmFolder(name), 'stand-in.guest-agent')))
+      throw new StandInError('Failed to connect to the VM using its control socket, is the Tart Guest Agent running?')
     process.chdir(vmFolder(name))
     if (rest.join(' ') === 'sync') await flush()
     else if (rest.includes('shutdown')) process.kill(pid, 'SIGHUP')
     else throw new StandInError('the guest agent of the stand-in knows "sync" and "shutdown" only')
   },
+}
+
+function isBooted(name: string): boolean {
+  const startedMs = fs.statSync(path.join(vmFolder(name), 'stand-in.pid')).mtimeMs
+  return Date.now() - startedMs >= (readFaults().bootSeconds ?? 0) * 1_000
 }
 
 /** Freeze and thaw in one message, so that no crash leaves the guest frozen. */
@@ -139,23 +155,38 @@ function requireMac({ os }: VmConfig): true {
 }
 
 function displayOf(text: unknown): VmConfig['display'] | undefined {
-  const [, width, height] = /^(\d+)x(\d+)$/.exec(String(text)) ?? []
-  return width === undefined ? undefined : { width: Number(width), height: Number(height) }
+  const [, width, height, unit] = /^(\d+)x(\d+)(pt|px)?$/.exec(String(text)) ?? []
+  // Without a unit, an earlier one is cleared.
+  return width === undefined
+    ? undefined
+    : { width: Number(width), height: Number(height), unit: unit === 'px' || unit === 'pt' ? unit : undefined }
 }
 
 const randomText = (): string => Buffer.from(crypto.randomUUID()).toString('base64')
 const randomMac = (): string => `02${crypto.randomUUID().slice(0, 8).replace(/../g, ':$&')}:01`
 const print = (value: unknown): void => void process.stdout.write(`${JSON.stringify(value)}\n`)
 
-const text = { type: 'string' } as const
-const flag = { type: 'boolean' } as const
-const known = {
-  ...{ 'no-graphics': flag, 'no-audio': flag, 'vnc-experimental': flag, vnc: flag, suspendable: flag, linux: flag },
-  ...{ 'net-softnet': flag, 'net-softnet-allow': text, 'net-bridged': text },
-  ...{ cpu: text, memory: text, display: text, 'disk-size': text, 'random-mac': flag, 'random-serial': flag },
-  ...{ format: text, wait: text, resolver: text, source: text, disk: text },
-  timeout: { type: 'string', short: 't' },
-} as const
+/** Each command has its own options, as of tart 2.35. */
+function parse(command: string, words: readonly string[]) {
+  const { uses = '', has = '' } = tartCommands[command] ?? {}
+  const names = `${uses} ${has}`.split(' ').filter((name) => name !== '')
+  const options = Object.fromEntries(
+    names.map((name) => [
+      name.replace('=', ''),
+      {
+        type: name.endsWith('=') ? ('string' as const) : ('boolean' as const),
+        ...(name === 'timeout=' && { short: 't' }),
+      },
+    ]),
+  )
+  // What follows the name belongs to the guest.
+  const args = command === 'exec' ? words.toSpliced(1, 0, '--') : [...words]
+  try {
+    return parseArgs({ args, options, allowPositionals: true })
+  } catch (error) {
+    throw new StandInError(`Error: Unknown option. ${(error as Error).message}\nUsage: tart ${command}`, 64)
+  }
+}
 
 try {
   const [command = '', ...words] = process.argv.slice(2)
@@ -163,12 +194,12 @@ try {
   else {
     const run = commands[command]
     if (!run) throw new StandInError(`the stand-in for tart does not know "${command}"`, 64)
-    // What follows the name belongs to the guest.
-    const args = command === 'exec' ? words.toSpliced(1, 0, '--') : words
-    const { values, positionals } = parseArgs({ args, options: known, allowPositionals: true })
+    const { values, positionals } = parse(command, words)
     const [name = '', ...rest] = positionals
     if (name === '' && command !== 'list') throw new StandInError('missing the name of a VM', 64)
-    await run(name, values, rest)
+    if (rest.length > 0 && command !== 'exec')
+      throw new StandInError(`Error: ${rest.length} unexpected arguments: ${rest.join(' ')}`, 64)
+    await run(name, values as Options, rest)
   }
 } catch (error) {
   process.stderr.write(`${(error as Error).message}\n`)

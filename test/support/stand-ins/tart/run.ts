@@ -4,10 +4,23 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
-import { addressOf, lock, readConfig, readNvram, StandInError, stateOf, type VmConfig, vmFolder } from './folder.ts'
+import { failStart, readFaults, restoreText } from './faults.ts'
+import {
+  addressOf,
+  enterArp,
+  lock,
+  readConfig,
+  readNvram,
+  StandInError,
+  stateOf,
+  type VmConfig,
+  vmFolder,
+} from './folder.ts'
 
 const stateFile = 'state.vzvmsave'
-const agentFile = 'stand-in.agent'
+/** tart binds a socket here after the start; only its file counts for the driver. */
+const controlFile = 'control.sock'
+const agentFile = 'stand-in.guest-agent'
 const firmware = '/usr/share/qemu-efi-aarch64/QEMU_EFI.fd'
 const guestPorts = [22, 5_900, 8_080]
 const password = 'able-baker-charlie-dog'
@@ -16,18 +29,20 @@ export async function runVm(name: string, options: Readonly<Record<string, strin
   const folder = vmFolder(name)
   const config = readConfig(name)
   const { state } = stateOf(name)
-  if (state === 'running') throw new StandInError(`VM "${name}" is already running!`)
+  if (state === 'running') throw new StandInError(`VM "${name}" is already running!`, 2)
   const isMac = config.os !== 'linux'
   if (options.suspendable && !isMac) throw new StandInError('You can only suspend macOS VMs', 64)
   let isTold = false
   const opened = Promise.withResolvers<Qmp>()
   // Before it can be seen running: Node would take the first SIGUSR1 for a debugger's.
   for (const [signal, work] of Object.entries({
-    SIGINT: async (qmp: Qmp) => {
+    SIGINT: async (qmp: Qmp): Promise<void> => {
       isTold = true
       await qmp.execute('quit')
     },
-    SIGUSR1: async (qmp: Qmp) => {
+    SIGUSR1: async (qmp: Qmp): Promise<void> => {
+      const refusal = readFaults().suspend
+      if (refusal !== undefined) return refuseSuspend(refusal)
       await suspend(qmp)
       isTold = true
       await qmp.execute('quit')
@@ -39,8 +54,13 @@ export async function runVm(name: string, options: Readonly<Record<string, strin
     SIGHUP: (qmp: Qmp) => qmp.execute('system_powerdown'),
   }))
     process.on(signal, () => void opened.promise.then(work).catch((error: Error) => fail(error)))
-  lock(name, config)
+  const { resolver = options['net-bridged'] ? 'arp' : 'dhcp', arp, restore } = readFaults()
+  lock(name, config, resolver)
+  const arpFile = enterArp(config, arp)
+  process.on('exit', () => fs.rmSync(arpFile, { force: true }))
   const isResumed = state === 'suspended'
+  if (isResumed && restore) throw new StandInError(restoreText)
+  await failStart()
   const hasScreen = options['vnc-experimental'] === true
   process.chdir(folder)
   if (!isResumed) noteAgent(false)
@@ -57,6 +77,15 @@ export async function runVm(name: string, options: Readonly<Record<string, strin
   process.exit(await code)
 }
 
+/** tart prints it to its standard output. The framework may have written a part of the state. */
+function refuseSuspend(reason: string): never {
+  fs.writeFileSync(stateFile, 'a part')
+  process.stdout.write(
+    `pausing VM to take a snapshot...\ncreating a snapshot...\nFailed to suspend the VM: ${reason}\n`,
+  )
+  process.exit(1)
+}
+
 function fail(error: Error): never {
   process.stderr.write(`${error.message}\n`)
   process.exit(1)
@@ -70,7 +99,12 @@ async function begin(qmp: Qmp, { isResumed, hasScreen }: { isResumed: boolean; h
     fs.rmSync(stateFile)
   }
   await qmp.execute('cont')
-  if (!hasScreen) return
+  if (hasScreen) await openScreen(qmp)
+  fs.writeFileSync(controlFile, '')
+}
+
+async function openScreen(qmp: Qmp): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, readFaults().vncLate ?? 0))
   // VNC uses only the first eight characters.
   await qmp.execute('set_password', { protocol: 'vnc', password: password.slice(0, 8) })
   const { service } = (await qmp.execute('query-vnc')) as { service: string }

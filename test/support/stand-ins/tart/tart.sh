@@ -4,13 +4,15 @@
 folder=${TART_HOME:-$HOME/.tart}/vms/$2
 pid=0
 [ ! -f "$folder/stand-in.pid" ] || read -r pid < "$folder/stand-in.pid"
+faults=${TART_HOME:-$HOME/.tart}/stand-in.faults
 is_running() { [ "$pid" -gt 0 ] && tr '\0' ' ' < "/proc/$pid/cmdline" 2> /dev/null | grep -q " run $2 "; }
+[ -f "$faults" ] && case $1 in --version) ;; *) exec $SVC3_STAND_IN "$@" ;; esac
 case $1 in
   --version) echo 2.35.0-stand-in; exit ;;
-  get) [ -f "$folder/config.json" ] && is_running "$@" && { echo '{"Running":true,"State":"running"}'; exit; } ;;
-  ip) is_running "$@" && cat "$folder/stand-in.address" && exit ;;
-  exec) [ -f "$folder/stand-in.agent" ] || { echo 'the guest has no guest agent' >&2; exit 1; } ;;
-  suspend) is_running "$@" && kill -USR1 "$pid" && exit ;;
+  get) [ "$3" = --format ] && [ -f "$folder/config.json" ] && is_running "$@" && { echo '{"Running":true,"State":"running"}'; exit; } ;;
+  ip) [ "$5" = --resolver ] && is_running "$@" && [ -f "$folder/stand-in.$6" ] && cat "$folder/stand-in.$6" && exit ;;
+  exec) [ -f "$folder/stand-in.guest-agent" ] || { echo 'the guest has no guest agent' >&2; exit 1; } ;;
+  suspend) [ $# = 2 ] && is_running "$@" && kill -USR1 "$pid" && exit ;;
   stop)
     is_running "$@" && [ "$3" = --timeout ] && {
       kill -INT "$pid"
