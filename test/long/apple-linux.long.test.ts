@@ -42,7 +42,7 @@ describe('a Linux guest on Apple silicon (on the stand-in for tart)', { timeout:
     const boot = 'cat /proc/sys/kernel/random/boot_id'
     try {
       await driver.start(handle, vm, signal())
-      await assert.rejects(driver.suspension.suspend(handle), /suspends macOS only/)
+      await assert.rejects(driver.suspension.suspend(handle), /suspends only macOS/)
       let first = ''
       {
         using guest = await openGuest({ ip: vm.ip, ssh }, { user: 'root' }, 180_000)

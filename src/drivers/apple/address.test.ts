@@ -7,6 +7,7 @@ import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { afterEach, describe, it } from 'node:test'
+import { eventually } from '../../../test/support/tools/eventually.ts'
 import { freePort } from '../../../test/support/tools/free-port.ts'
 import type { GuestReach } from '../../api/vms/guest-reach.ts'
 import { AddressBook } from './address.ts'
@@ -115,7 +116,7 @@ describe('guest behind a forwarded port', () => {
     const client = dgram.createSocket('udp4')
     cleanUp.push(() => client.close())
     client.send('secret', udp, ip)
-    while (reasonIn(book.reach) !== 'OtherGuest') await new Promise((resolve) => setTimeout(resolve, 5))
+    await eventually(async () => assert.equal(reasonIn(book.reach), 'OtherGuest'), 30_000)
     guest.arp = [own]
     client.send('hello', udp, ip)
     const [answer] = await once(client, 'message')
@@ -130,8 +131,10 @@ describe('guest behind a forwarded port', () => {
     await assert.rejects(say(tcp, 'hello'), { code: 'ECONNRESET' })
     assert.equal(reasonIn(book.reach), 'NoAddress')
     guest.address = guestIp
-    while ((await book.address()) === undefined) await new Promise((resolve) => setTimeout(resolve, 50))
+    await eventually(async () => assert.equal(await book.address(), guestIp), 30_000)
     await assert.rejects(say(nothing, 'hello'), { code: 'ECONNRESET' })
+    assert.equal(reasonIn(book.reach), 'NoAddress', 'the refusal of a port other than that of SSH tells nothing')
+    book.failed(guestIp, Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }))
     assert.equal(reasonIn(book.reach), 'Refused')
     book.failed(guestIp, Object.assign(new Error('connect EHOSTUNREACH'), { code: 'EHOSTUNREACH' }))
     assert.equal(reasonIn(book.reach), 'NoRoute')
