@@ -2,7 +2,7 @@
 import type { Architecture } from '../api/architecture.ts'
 import type { GuestSystem } from '../api/images/image-operations.ts'
 import type { NodeReport } from '../api/nodes/node-report.ts'
-import type { MemorySave } from '../api/vms/memory-save.ts'
+import type { MemorySave } from '../api/vms/vms.ts'
 
 export interface CapturedMachine {
   readonly architecture: Architecture

@@ -4,6 +4,7 @@
 // the guest failed. While a guest boots, failures that end by themselves are not reported.
 import net from 'node:net'
 import { setTimeout } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import {
   type GuestReach,
   isUnreachable,
@@ -113,19 +114,16 @@ export class GuestWatch {
     else if (elapsedMs >= limitMs) this.#booted ??= false
     const isBooting = before === undefined && elapsedMs < settleMs
     if (!isUnreachable(reach) || !isBooting || lasting.has(reach.reason)) this.#reach = cut(reach)
-    if (this.#booted === hadBooted && isSame(this.#reach, before)) return
-    const isFirst = isUnreachable(this.#reach) && !reported.has(this.#reach.reason)
-    if (isUnreachable(this.#reach)) reported.add(this.#reach.reason)
-    this.#changed(isUnreachable(this.#reach) && isFirst ? this.#reach : undefined)
+    const now = this.#reach
+    if (this.#booted === hadBooted && isDeepStrictEqual(now, before)) return
+    const problem = isUnreachable(now) && !reported.has(now.reason) ? now : undefined
+    if (problem) reported.add(problem.reason)
+    this.#changed(problem)
   }
 }
 
 const cut = (reach: GuestReach): GuestReach =>
   isUnreachable(reach) ? { ...reach, message: reach.message.slice(0, maxReachMessage) } : reach
-
-function isSame(a: GuestReach | undefined, b: GuestReach | undefined): boolean {
-  return isUnreachable(a) && isUnreachable(b) ? a.reason === b.reason && a.message === b.message : a === b
-}
 
 /** Whether an SSH server sends its greeting within some seconds. Forwarders accept connections before the guest does. */
 export const probeSsh: SshProbe = ({ ip, port }, signal) =>

@@ -6,7 +6,6 @@ import { Description, imageFields, Name } from '../images/image-operations.ts'
 import { inNamespace, listOperation, operationsOf } from '../operation.ts'
 import { Architecture, ExpectedVersion, Flag, Moment, ResourceVersion, Timestamp } from '../records.ts'
 import { chartsOf, MeasuredQuery } from '../service/charts.ts'
-import { MemorySave } from './memory-save.ts'
 import { VmDeployment } from './vm-deployment.ts'
 
 export const vmStatuses = ['Pending', 'Running', 'Failed'] as const
@@ -44,6 +43,16 @@ export const NodeVerdict = t.Object(
   { name: t.String(), fits: t.Boolean(), reason: t.String() },
   { title: 'NodeVerdict' },
 )
+
+/** Whether a save or commit of a VM keeps its memory, as far as the service knows before the node captures the VM. */
+const MemorySave = t.Object(
+  {
+    saved: t.Optional(t.Boolean({ description: 'Absent if the service cannot know' })),
+    reason: t.Optional(t.String({ description: 'Why memory is not saved, or what it depends on' })),
+  },
+  { title: 'MemorySave' },
+)
+export type MemorySave = t.Static<typeof MemorySave>
 
 export const Vm = t.Object(
   {

@@ -1,6 +1,6 @@
 // Says before a save or commit whether it keeps the memory of the VM, from the records of VM and node and from the manifest
 // of the image, which knows the firmware.
-import type { MemorySave } from '../../api/vms/memory-save.ts'
+import type { MemorySave } from '../../api/vms/vms.ts'
 import { type CapturedMachine, memorySaveOf } from '../../rules/memory-save.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
