@@ -21,6 +21,7 @@ const shape =
   '[-i {image}] [-c {cpu}] [-m {memory}] [--node {node}] [--tag {tag}] [--tag-required if tagRequired]' +
   ' [--scheduler {scheduler}] [--iso {iso}] [--system-serial {systemSerial}] [--gpu if gpuPassthrough]' +
   ' [--disable-vnc if not vncConsole] [--disable-net-boost if not netBoost] [--legacy-io if legacyIO]' +
+  ' [--dir {directories}] [--nested if nested] [--rosetta {rosetta}]' +
   ' [--display-width {displayWidth}] [--display-height {displayHeight}] [--display-dpi {displayDPI}]'
 const resets =
   '[--reset cpu if not cpu] [--reset memory if not memory] [--reset tag if not tag] [--reset tag-required if not tagRequired] [--reset disable-vnc if vncConsole]'

@@ -92,6 +92,20 @@ describe('agent', () => {
     assert.equal(world.count('revert a'), 1)
   })
 
+  it('the agent refuses what only a Mac with tart has, where its hypervisor does not have it', async () => {
+    const started = world.calls.length
+    for (const [uid, more] of Object.entries({
+      x: { directories: ['a:/b'] },
+      y: { nested: true },
+      z: { rosetta: 'r' },
+    })) {
+      const { power, problem } = await server.fulfilled(server.want({ uid, ...more }))
+      assert.equal(power, 'failed')
+      assert.match(problem ?? '', /hypervisor "simulated" of this node has no (directories|nested|rosetta)/)
+    }
+    assert.equal(world.calls.length, started)
+  })
+
   it('the agent resizes a disk, and starts the VM with its old disk if that fails', async () => {
     await deploy('a')
     const grown = await server.fulfilled(server.want({ uid: 'a', diskGb: 20 }))

@@ -111,7 +111,7 @@ describe('vm deploy: the request', () => {
       'demo --config ios -i sonoma -c 4 -m 4.8 --node mini-1 --tag ios --tag-required --scheduler most-allocated ' +
       '-p 9000:80,5353:53/udp --metadata a=1,b=x=y --metadata c= --iso x.iso --system-serial S1 -g=true --disable-vnc=true --generate-name=false ' +
       '--disable-net-boost --legacy-io --display-width 800 --display-height 600 --display-dpi 72 --label team=ios ' +
-      '--ttl 2h --timeout 1h0m7s -n=svc-ios'
+      '--dir cache:/Users/ci/cache:ro --dir out:/o --nested --rosetta r --ttl 2h --timeout 1h0m7s -n=svc-ios'
     await deploy(words)
     assert.match(asked[0]?.path ?? '', /namespaces\/svc-ios\/vms$/)
     assert.deepEqual(asked[0]?.body, {
@@ -132,6 +132,9 @@ describe('vm deploy: the request', () => {
       vncConsole: false,
       netBoost: false,
       legacyIO: true,
+      directories: ['cache:/Users/ci/cache:ro', 'out:/o'],
+      nested: true,
+      rosetta: 'r',
       displayWidth: 800,
       displayHeight: 600,
       displayDPI: 72,

@@ -68,7 +68,7 @@ export interface VmSpec extends Omit<VmMachine, 'gpuPassthrough'> {
   readonly forwards: readonly Forward[]
   /** Absent if the VM has no screen. */
   readonly screen?: { readonly port: number; readonly width: number; readonly height: number }
-  /** Served to this VM only, at http://169.254.169.254/metadata/<key>. */
+  /** Served to this VM only, at http://169.254.169.254/metadata/<key> or as files in a shared folder. */
   readonly metadata: Readonly<Record<string, string>>
   /** Served at the same place, under keys that metadata cannot have: the VM's name, its node and so on. */
   readonly facts?: Readonly<Record<string, string>>
@@ -195,6 +195,8 @@ export interface Driver {
   readonly name: string
   /** Set if no guests run: VMs need no image content and no ports of the host, and may be lost in a power failure. */
   readonly isSimulation?: true
+  /** Whether VMs may have `directories`, `nested` and `rosetta`. */
+  readonly hasMacOptions?: true
   /** Called at the start and every 30 s. Never throws. */
   probe(): Promise<Probe>
   /** Creates the disk. For the same VM it returns the same handle and keeps an existing disk. */
@@ -225,8 +227,8 @@ export interface Driver {
     resume(handle: Handle): Promise<void>
   }
   readonly resizing?: {
-    /** Grows the disk of a stopped VM. Does nothing if it has that size. */
-    grow(handle: Handle, diskBytes: number): Promise<void>
+    /** Grows the disk of a stopped VM, if it does not have that size. May return why the guest cannot use the space. */
+    grow(handle: Handle, diskBytes: number): Promise<string | undefined>
     /** Returns the size of the disk as the guest sees it. */
     diskBytes(handle: Handle): Promise<number>
   }
@@ -264,6 +266,13 @@ export interface Driver {
   readonly measuring?: {
     /** Undefined if the VM does not run. Called every few seconds. */
     usage(handle: Handle): Promise<VmUsage | undefined>
+  }
+  readonly inside?: {
+    /**
+     * Runs a script as root in the shell of a running guest, through an agent in the guest, which may still boot. Returns
+     * what the script prints; throws if the guest has no agent, or if the script fails.
+     */
+    shell(handle: Handle, script: string, signal: AbortSignal): Promise<string>
   }
   readonly ports?: {
     /**

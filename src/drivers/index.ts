@@ -1,7 +1,6 @@
 // Every driver by name.
 import type { Architecture } from '../api/architecture.ts'
 import { AppleDriver, type AppleOptions } from './apple/driver.ts'
-import type { AppleNetwork } from './apple/launch.ts'
 import type { Driver } from './driver.ts'
 import { QemuDriver } from './qemu/driver.ts'
 import type { MacosSettings } from './qemu/macos.ts'
@@ -17,15 +16,13 @@ interface DriverSettings {
   readonly network?: NetworkKind | undefined
   readonly macos?: MacosSettings | undefined
   /** Throws if the settings contradict each other. */
-  readonly appleNetwork?: () => AppleNetwork
-  readonly appleScreen?: Pick<AppleOptions, 'screen' | 'isScreenRuleLoaded'>
+  readonly apple?: () => Omit<AppleOptions, 'dataDir'>
   readonly simulation?: SimulatedKnobs
 }
 
 const drivers = {
   qemu: ({ network, macos, ...settings }) => new QemuDriver({ network, macos, ...offered(settings) }),
-  apple: ({ dataDir, appleNetwork, appleScreen }) =>
-    new AppleDriver({ dataDir, network: appleNetwork?.(), ...appleScreen }),
+  apple: ({ dataDir, apple }) => new AppleDriver({ dataDir, ...apple?.() }),
   simulated: ({ simulation, ...settings }) => new SimulatedDriver({ ...simulation, ...offered(settings) }),
 } satisfies Readonly<Record<string, (settings: DriverSettings) => Driver>>
 export type DriverName = keyof typeof drivers

@@ -174,7 +174,7 @@ export class SimulatedDriver implements Driver {
 
   readonly resizing = {
     grow: ({ folder }: Handle, diskBytes: number) =>
-      exclusively(folder, async () => {
+      exclusively(folder, async (): Promise<undefined> => {
         const now = await this.#stopped(folder)
         this.#maybeFail('grow')
         if (diskBytes < now.diskBytes) throw cannotShrink(now.diskBytes, diskBytes)

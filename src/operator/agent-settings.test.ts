@@ -32,6 +32,8 @@ describe('parseAgentSettings', () => {
     assert.deepEqual(appleNetwork(undefined, { bridge: 'en0' }), { kind: 'bridged', card: 'en0' })
     const { apple } = parseAgentSettings('{"apple":{"allow":["10.0.0.0/8"]}}', 'f')
     assert.deepEqual(appleNetwork('sealed', apple), { kind: 'sealed', allow: ['10.0.0.0/8'] })
+    const folders = { directories: ['/Users/ci/cache'] }
+    assert.deepEqual(parseAgentSettings(JSON.stringify({ apple: folders }), 'f'), { apple: folders })
     for (const asked of [undefined, 'user'] as const) assert.deepEqual(appleNetwork(asked), { kind: 'shared' })
     assert.throws(() => appleNetwork('sealed', { bridge: 'en0' }), /Use either apple\.bridge/)
     assert.throws(() => appleNetwork(undefined, apple), /Add --network sealed/)
@@ -49,6 +51,7 @@ describe('parseAgentSettings', () => {
       '{"apple":{"bridge":"--net-host"}}',
       /apple\.bridge must be the name of a network interface/,
     ],
+    ['folders that are relative', '{"apple":{"directories":["cache"]}}', /a list of absolute paths/],
     ['a bridge that would list them', '{"apple":{"bridge":"list"}}', /apple\.bridge/],
     [
       'a range that is none',

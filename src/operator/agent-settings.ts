@@ -11,7 +11,7 @@ export interface AgentSettings {
   readonly apple?: AppleSettings
 }
 
-/** Networks and screens of tart's guests. */
+/** What tart's guests get of the Mac. */
 interface AppleSettings {
   /** The Mac's network card to connect guests to, such as `en0`. */
   readonly bridge?: string
@@ -19,6 +19,8 @@ interface AppleSettings {
   readonly allow?: readonly string[]
   /** The operator accepts that other hosts can reach the screens, whose passwords are weak. */
   readonly screen?: 'open'
+  /** Folders of the Mac that guests may have, with all below them. */
+  readonly directories?: readonly string[]
 }
 
 /** The message never quotes the file. */
@@ -68,7 +70,12 @@ export function parseAgentSettings(text: string, file: string): AgentSettings {
 type Wrong = (problem: string) => AgentSettingsError
 
 function parseApple(apple: unknown, wrong: Wrong): AppleSettings {
-  const { bridge, allow, screen } = fieldsOf(apple, 'apple', ['bridge', 'allow', 'screen'], wrong)
+  const { bridge, allow, screen, directories } = fieldsOf(
+    apple,
+    'apple',
+    ['bridge', 'allow', 'screen', 'directories'],
+    wrong,
+  )
   // The name becomes part of an argument of tart, where "list" would list the interfaces instead.
   if (
     bridge !== undefined &&
@@ -79,10 +86,14 @@ function parseApple(apple: unknown, wrong: Wrong): AppleSettings {
   if (!Array.isArray(ranges) || !ranges.every(isRange))
     throw wrong('apple.allow must be a list of networks, for example 10.0.0.0/8')
   if (screen !== undefined && screen !== 'open') throw wrong('apple.screen must be "open", or be omitted')
+  const folders: unknown = directories ?? []
+  if (!Array.isArray(folders) || !folders.every((folder) => typeof folder === 'string' && path.isAbsolute(folder)))
+    throw wrong('apple.directories must be a list of absolute paths')
   return {
     ...(bridge !== undefined && { bridge }),
     ...(ranges.length > 0 && { allow: ranges }),
     ...(screen !== undefined && { screen }),
+    ...(folders.length > 0 && { directories: folders }),
   }
 }
 

@@ -95,9 +95,12 @@ function start(
 
 function driverFor(options: RunAgentOptions, { macos, apple }: AgentSettings): Driver {
   const { driver, architecture, network, simulation, dataDir } = options
-  const appleScreen = { screen: apple?.screen, isScreenRuleLoaded }
   const settings = { dataDir, architecture, network, macos, simulation }
-  return openDriver(driver, { ...settings, appleScreen, appleNetwork: () => appleNetwork(network, apple) })
+  const { screen, directories } = apple ?? {}
+  return openDriver(driver, {
+    ...settings,
+    apple: () => ({ network: appleNetwork(network, apple), screen, isScreenRuleLoaded, directories }),
+  })
 }
 
 const aborted = (signal: AbortSignal): Promise<undefined> =>

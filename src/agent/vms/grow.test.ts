@@ -6,7 +6,15 @@ import net, { type AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import ssh2 from 'ssh2'
-import { type GrowthRequest, growGuest, parseSizes, parseSystem, problemWith, withoutPassword } from './grow.ts'
+import {
+  type GrowthRequest,
+  growGuest,
+  growInside,
+  parseSizes,
+  parseSystem,
+  problemWith,
+  withoutPassword,
+} from './grow.ts'
 import { growScript, systemScript } from './grow-scripts.ts'
 
 const shell = (script: string, ...args: string[]) => promisify(execFile)('sh', [...args, '-c', script])
@@ -44,6 +52,33 @@ describe('growing a file system', () => {
   it('growing a file system in a guest ends when it is aborted while it waits for the guest', async () => {
     const growth = { host: '127.0.0.1', port: 1, user: 'admin', password: 'x', diskGb: 2 }
     await assert.rejects(growGuest(growth, AbortSignal.timeout(50)), { name: 'TimeoutError' })
+  })
+})
+
+describe('growing through an agent in the guest', () => {
+  const inside = (answers: readonly string[]) => {
+    const scripts: string[] = []
+    const shell = async (script: string): Promise<string> => {
+      scripts.push(script)
+      const answer = answers[scripts.length - 1]
+      if (answer === undefined) throw new Error('the guest has no agent')
+      return answer
+    }
+    return { scripts, grown: growInside(shell, AbortSignal.timeout(10_000)) }
+  }
+
+  it('growing through an agent in the guest runs the script of the system, and needs no login', async () => {
+    const { scripts, grown } = inside(['svc3-system Darwin 0\n', 'svc3-sizes 1000 2000 2100\n'])
+    assert.equal(await grown, undefined)
+    assert.deepEqual(scripts, [systemScript, growScript.Darwin])
+  })
+
+  it('growing through an agent in the guest says what to type where it is impossible or had no effect', async () => {
+    assert.match((await inside([]).grown) ?? '', /has no agent.*diskutil repairDisk disk0.*resizeContainer disk0s2 0/)
+    const { grown } = inside(['svc3-system Darwin 0\n', 'svc3-sizes 1000 1000 2100\n'])
+    assert.match((await grown) ?? '', /has 1000 KiB as before/)
+    const shell = () => Promise.reject(new Error('aborted'))
+    await assert.rejects(growInside(shell, AbortSignal.abort()), { name: 'AbortError' })
   })
 })
 

@@ -41,6 +41,21 @@ export async function growGuest(growth: GrowthRequest, signal: AbortSignal): Pro
   }
 }
 
+/** The same through an agent in the guest, which needs no login. */
+export async function growInside(
+  shell: (script: string) => Promise<string>,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const { name } = parseSystem(await shell(systemScript))
+    const problem = problemWith(parseSizes(await shell(growScript[name])))
+    return problem === undefined ? undefined : manualGrowth(problem)
+  } catch (error) {
+    signal.throwIfAborted()
+    return manualGrowth(reasonOf(error))
+  }
+}
+
 interface Guest {
   readonly ssh: SshClient
   /** Destroyed by `hangUp`, because ssh2 does not destroy it after the goodbye. */

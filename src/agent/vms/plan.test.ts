@@ -25,6 +25,7 @@ const every: readonly VmSituation[] = desires.flatMap((desired) =>
               needsClaim: false,
               isUnclaimable: false,
               hasCredentials,
+              hasInside: false,
             })),
           ),
         ),
@@ -41,6 +42,7 @@ const needsNothing = {
   needsClaim: false,
   isUnclaimable: false,
   hasCredentials: false,
+  hasInside: false,
 }
 const plain = { isFulfilled: false, isDeployed: true, ...needsNothing }
 const row = (desired: Desired, more: Partial<VmSituation> = {}): string[] =>
@@ -134,6 +136,8 @@ describe('disk that is to change', () => {
     assert.equal(row('stopped', more)[2], 'resize: image stop grow')
     assert.deepEqual(row('running', { hasCredentials: true }), ['lost', down, up, up, up, down])
     assert.equal(row('stopped', { hasCredentials: true })[2], 'stop: stop')
+    assert.deepEqual(row('running', { needsGrowth: true, hasInside: true }), ['lost', down, up, up, up, down])
+    assert.equal(row('running', { hasInside: true })[2], 'done', 'without a login only a disk that grows needs it')
   })
 
   it('a disk that is to change is not changed again once the desired state was carried out or failed', () =>

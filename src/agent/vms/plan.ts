@@ -24,6 +24,8 @@ export interface VmSituation {
   readonly isUnclaimable: boolean
   /** There are credentials for growing the file system in the guest. */
   readonly hasCredentials: boolean
+  /** The hypervisor runs commands in the guest without credentials. */
+  readonly hasInside: boolean
 }
 
 /** Nothing to do, because the state is reached (`done`) or cannot be reached. */
@@ -130,8 +132,8 @@ const revert = ({ desired, actual }: VmSituation): Work =>
     ? work('revert', 'image', 'create', ...restore[desired])
     : work('revert', 'image', ...(isUp[actual] ? (['kill'] as const) : []), 'revert', ...restore[desired])
 
-const resize = ({ desired, actual, hasCredentials }: VmSituation): Work => {
+const resize = ({ desired, actual, hasCredentials, hasInside }: VmSituation): Work => {
   const down: readonly WorkStep[] = isUp[actual] ? ['stop'] : []
-  const inside: readonly WorkStep[] = hasCredentials && desired === 'running' ? ['partition'] : []
+  const inside: readonly WorkStep[] = (hasCredentials || hasInside) && desired === 'running' ? ['partition'] : []
   return work('resize', 'image', ...down, 'grow', ...restore[desired], ...inside)
 }

@@ -21,7 +21,7 @@ export function reportOf(
   extra: Partial<VmReport> = {},
 ): VmReport {
   const problem = observed.state === 'failed' ? observed.problem : record?.problem
-  const warning = record?.warning ?? warningOf(observed)
+  const warning = warningOf(observed, record?.warning)
   return {
     uid: desired.uid,
     namespace: desired.namespace,
@@ -51,8 +51,10 @@ function arrivalOf({ bytes, of, bytesPerSecond, waiting }: ArrivalState): NonNul
   }
 }
 
-function warningOf(observed: Observed): string | undefined {
-  return observed.state === 'running' ? observed.note : observed.state === 'gone' ? endedWithHost : undefined
+/** What a driver observes may extend what its start returned. */
+function warningOf(observed: Observed, recorded: string | undefined): string | undefined {
+  const note = observed.state === 'running' ? observed.note : observed.state === 'gone' ? endedWithHost : undefined
+  return recorded !== undefined && !note?.startsWith(recorded) ? recorded : note
 }
 
 const powers: Readonly<Record<Exclude<Observed['state'], 'absent'>, VmReport['power']>> = {

@@ -306,17 +306,19 @@ export class VmWorker {
     if (desired.power === 'deleted' && !needsCapture && captures.isBusy(this.handle.uid))
       return this.#sendReport({ operation: { kind: 'delete', phase: 'waiting until it is saved' } })
     const record = this.#keeper.for(desired)
+    const hasInside = this.#context.tools.driver.inside !== undefined
     const plan = planFor({
       desired: desired.power,
       actual: this.#observed.state,
       isFulfilled: record.fulfilled >= desired.generation,
       isDeployed: isDeployed(record) || (record.diskGeneration > 0 && this.#found === 'unreadable'),
       needsRevert: record.diskGeneration < desired.diskGeneration,
-      needsGrowth: (desired.diskGb ?? 0) > (record.diskGb ?? Infinity),
+      needsGrowth: (desired.diskGb ?? 0) > (record.diskGb ?? Infinity) || (hasInside && record.isGrowing === true),
       needsCapture,
       needsClaim: this.#isUnclaimed,
       isUnclaimable: this.#isUnclaimable,
       hasCredentials: this.#credentials !== undefined,
+      hasInside,
     })
     if (!('kind' in plan)) return this.#settleWithoutWork(desired, plan)
     const abort = new AbortController()

@@ -7,8 +7,9 @@ import type { Captures } from '../captures/captures.ts'
 import type { ArrivalUser } from '../images/arrival.ts'
 import { baseKeyOf, type Images } from '../images/images.ts'
 import type { Handles, VmHandleRecord } from '../state/handles.ts'
-import type { GrowthRequest } from './grow.ts'
+import { type GrowthRequest, growInside } from './grow.ts'
 import type { SshProbe } from './guest-watch.ts'
+import { manualGrowth } from './messages.ts'
 import type { Work } from './plan.ts'
 import { bytesOf, diskGbOf, driverSpec, isoFile } from './spec.ts'
 import { failPointOf, phases, type WorkStep } from './steps.ts'
@@ -122,7 +123,7 @@ const actions: Readonly<Record<WorkStep, (context: StepContext) => Promise<void>
     // This is written before the start, because an agent that replaces this one has to serve the image to the VM.
     if (spec.image.socket !== undefined) await context.save(arrivingOf(spec))
     const { note } = await context.tools.driver.start(context.handle, spec, context.signal)
-    context.warning = note
+    context.warning = note ?? context.warning
   },
 
   stop: (context) => takeDown(context, context.tools.graceSeconds),
@@ -150,16 +151,21 @@ const actions: Readonly<Record<WorkStep, (context: StepContext) => Promise<void>
     })
   },
 
-  async grow({ tools, handle, desired, undo, save, credentials }) {
+  async grow(context) {
+    const { tools, handle, desired, undo, save, credentials } = context
     const diskGb = desired.diskGb ?? 0
-    await capable(tools.driver, 'resizing', 'grow disks').grow(handle, bytesOf(diskGb))
+    const problem = await capable(tools.driver, 'resizing', 'grow disks').grow(handle, bytesOf(diskGb))
+    if (problem !== undefined) context.warning = manualGrowth(problem)
     undo.clear()
-    await save({ diskGb, ...(credentials && { isGrowing: true }) })
+    await save({ diskGb, ...((credentials || tools.driver.inside) && { isGrowing: true }) })
   },
 
   async partition(context) {
     const { tools, handle, desired, credentials, signal } = context
-    if (!credentials) return
+    const { inside } = tools.driver
+    if (inside && context.warning === undefined)
+      context.warning = await growInside((script) => inside.shell(handle, script, signal), signal)
+    if (!credentials || inside) return
     const { ip: host, ssh: port } = desired
     const { ports } = tools.driver
     const target = { host, port, ...(ports && { isOwn: () => ports.holds(handle, port, host) }) }
@@ -203,7 +209,11 @@ async function takeDown({ tools, handle, spec, undo, signal }: StepContext, grac
 }
 
 async function specFor(context: StepContext): Promise<VmSpec> {
-  return driverSpec(context.desired, await imageFor(context), await isoOf(context))
+  const { tools, desired } = context
+  const option = (['directories', 'nested', 'rosetta'] as const).find((name) => desired[name])
+  if (option && !tools.driver.hasMacOptions)
+    throw new Error(`the hypervisor "${tools.driver.name}" of this node has no ${option}; only Macs with tart do`)
+  return driverSpec(desired, await imageFor(context), await isoOf(context))
 }
 
 /**

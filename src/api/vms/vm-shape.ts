@@ -15,6 +15,9 @@ export const machineFields = {
   gpuPassthrough: t.Boolean(),
   iso: t.Optional(t.String()),
   systemSerial: t.Optional(t.String()),
+  directories: t.Optional(t.Array(t.String())),
+  nested: t.Optional(t.Boolean()),
+  rosetta: t.Optional(t.String()),
 }
 const VmMachine = t.Object(machineFields)
 export type VmMachine = Readonly<t.Static<typeof VmMachine>>
@@ -61,6 +64,16 @@ export const vmShapeFields = {
   systemSerial: t.Optional(
     t.String({ maxLength: 64, description: 'Intel: serial number. `random`: a new one, also on Macs' }),
   ),
+  directories: t.Optional(
+    t.Array(t.String({ maxLength: 1_024 }), {
+      minItems: 1,
+      maxItems: 16,
+      description:
+        'Apple silicon: folders of the host, as `NAME:PATH` or `NAME:PATH:ro`, which its operator has allowed',
+    }),
+  ),
+  nested: Flag('Apple silicon: nested virtualization'),
+  rosetta: t.Optional(t.String({ maxLength: 36, description: 'Apple silicon, Linux: tag of a share with Rosetta' })),
   displayWidth: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: 'Default: 1920' })),
   displayHeight: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: 'Default: 1080' })),
   displayDPI: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: 'Default: 96' })),

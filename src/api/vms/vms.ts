@@ -263,7 +263,7 @@ export const resizeVm = operation({
   description:
     'Intel-based VMs: with `user` and `password`, partition and file system grow over SSH. If that ' +
     'fails, the disk is larger, and `warning` says what to do. The current size with `user` and `password` grows only the ' +
-    'file system, as needed after a revert.',
+    'file system, as needed after a revert. VMs on Apple silicon need no login: their guest agent grows the file system.',
   involves: 'params.vm',
   past: 'resized the disk of VM {name} to {size} GiB',
   body: t.Object(

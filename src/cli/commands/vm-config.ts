@@ -64,6 +64,7 @@ const fields: readonly Field<VmConfig>[] = [
   { label: 'GPU', value: (config) => (config.gpuPassthrough ? 'passed through' : undefined) },
   { label: 'Net boost', value: (config) => (config.netBoost ? 'on' : 'off') },
   { label: 'Serial number', value: (config) => config.systemSerial },
+  { label: 'Folders of the host', value: (config) => config.directories?.join(', ') },
   { label: 'Owner', value: (config) => config.owner },
   { label: 'Created', value: (config) => ({ time: config.createdAt }) },
 ]

@@ -6,6 +6,7 @@ import { programLimit, trimLog } from '../logs.ts'
 import { Allowance } from './allowance.ts'
 import { arpTable } from './arp.ts'
 import { listCaptures } from './captures.ts'
+import { runInGuest, waitForAgent } from './guest.ts'
 import type { AppleNetwork } from './launch.ts'
 import { diskBytes, growDisk, replaceMachine, requireMachine } from './machine.ts'
 import { probeTart } from './probe.ts'
@@ -27,23 +28,35 @@ export interface AppleOptions {
   isScreenRuleLoaded?(): Promise<boolean>
   /** Default: `arp` in PATH. */
   readonly arp?: string | undefined
+  /** Folders of the host that guests may have. */
+  readonly directories?: readonly string[] | undefined
 }
 
 export class AppleDriver implements Driver {
   readonly name = 'apple'
+  readonly hasMacOptions = true
   readonly #tart: Tart
   readonly #allowance: Allowance
   readonly #host: ConstructorParameters<typeof AppleVm>[1]
   readonly #vms = new Map<string, AppleVm>()
 
   constructor(options: AppleOptions = {}) {
-    const { program, home = usualHome(), dataDir, network = { kind: 'shared' }, screen, arp } = options
+    const {
+      program,
+      home = usualHome(),
+      dataDir,
+      network = { kind: 'shared' },
+      screen,
+      arp,
+      directories = [],
+    } = options
     this.#tart = createTart(program)
     this.#allowance = new Allowance(this.#tart, { home, dataDir })
     this.#host = {
       tart: this.#tart,
       allowance: this.#allowance,
       network,
+      directories,
       readArp: arpTable(arp),
       isScreenSafe: async () => screen === 'open' || (await options.isScreenRuleLoaded?.()) === true,
     }
@@ -106,6 +119,14 @@ export class AppleDriver implements Driver {
     grow: ({ folder }: Handle, bytes: number) =>
       this.#vm(folder).whileStopped(() => growDisk(folder, bytes, this.#tart)),
     diskBytes: ({ folder }: Handle) => diskBytes(folder),
+  }
+
+  readonly inside = {
+    shell: async ({ folder }: Handle, script: string, signal: AbortSignal) => {
+      const { name } = await requireMachine(folder)
+      await waitForAgent(this.#tart, folder, name, signal)
+      return runInGuest(this.#tart, folder, name, { script, signal })
+    },
   }
 
   readonly reverting = {

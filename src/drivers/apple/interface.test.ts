@@ -10,22 +10,27 @@ import { startTimeOf } from '../../platform/processes.ts'
 import type { VmSpec } from '../driver.ts'
 import { Allowance } from './allowance.ts'
 import { endProcess, flushGuest, pauseForCopy } from './ending.ts'
+import { runInGuest } from './guest.ts'
 import { missingInTart, tartCommands } from './interface.ts'
 import { type AppleNetwork, launchOf } from './launch.ts'
 import { createMachine, growDisk, readMachine, shapeMachine } from './machine.ts'
 import type { AppleRun } from './run.ts'
 import { isRunning, type Tart, tartFolder, vmAddress } from './tart.ts'
 
+/** What follows the name in `exec` is the guest's. */
+const ownWords = ([command = '', ...words]: readonly string[]): readonly string[] =>
+  command === 'exec' ? words.slice(0, words.findIndex((word) => !word.startsWith('-')) + 1) : words
+
 /** Returns what tart would refuse. */
-function problemOf([command = '', ...words]: readonly string[]): string | undefined {
+function problemOf(list: readonly string[]): string | undefined {
+  const [command = ''] = list
   const facts = tartCommands[command]
   if (!facts) return `no command ${command}`
   const known = new Set(facts.uses.split(' '))
-  const names = command === 'exec' ? words.slice(0, 1) : words
-  const left = [...names]
+  const left = [...ownWords(list)]
   let positionals = 0
   for (let word = left.shift(); word !== undefined; word = left.shift()) {
-    const [, name = '', value] = /^--([a-z-]+)(=.*)?$/.exec(word) ?? []
+    const [, name = '', value] = /^--?([a-z-]+)(=.*)?$/.exec(word) ?? []
     if (!word.startsWith('-')) positionals += 1
     else if (value === undefined && known.has(name)) continue
     else if (known.has(`${name}=`) && (value !== undefined || left.shift() !== undefined)) continue
@@ -74,6 +79,7 @@ describe('arguments of tart', () => {
     const vm: VmSpec = {
       ...{ uid: 'u', name: 'a', architecture: 'arm64', cpu: 4, memoryMiB: 8_192, ip: '127.0.0.1' },
       ...{ ...machineDefaults, forwards: [], metadata: {}, iso: '/a.iso', systemSerial: 'NEW' },
+      ...{ directories: [`a:${root}:ro`], nested: true, rosetta: 'r' },
       image: { ...image, boot: { kind: 'firmware' }, machine: { config: inside('mac.json'), nvram: inside('nvram') } },
       screen: { port: 1, width: 1_024, height: 768 },
     }
@@ -89,7 +95,7 @@ describe('arguments of tart', () => {
       await shapeMachine(inside(folder), spec, tart, signal)
       await growDisk(inside(folder), 3e9, tart)
       for (const network of networks) {
-        const { name, options } = await launchOf(inside(folder), spec, network)
+        const { name, options } = await launchOf(inside(folder), spec, network, [root])
         lists.push(['run', name, ...options])
       }
     }
@@ -98,6 +104,7 @@ describe('arguments of tart', () => {
     await vmAddress(tart, folder, name)
     await isRunning(tart, folder, name, signal)
     await flushGuest(tart, folder, name, signal)
+    await runInGuest(tart, folder, name, { script: 'true', signal })
     for (const end of ['stop', 'suspend', 'kill'] as const) {
       const child = spawn('sleep', ['0.3'])
       const process = { pid: child.pid ?? 0, startTime: (await startTimeOf(child.pid ?? 0)) ?? '' }
@@ -109,7 +116,7 @@ describe('arguments of tart', () => {
     await new Allowance(tart, { home: inside('home') }).left()
     assert.deepEqual(new Set(lists.map(([command]) => command)), new Set(Object.keys(tartCommands)), 'all commands')
     assert.deepEqual(lists.map(problemOf).filter(Boolean), [])
-    const used = lists.flatMap((words) => words.flatMap((word) => /^--([a-z-]+)/.exec(word)?.[1] ?? []))
+    const used = lists.flatMap((words) => ownWords(words).flatMap((word) => /^--?([a-z][a-z-]*)/.exec(word)?.[1] ?? []))
     const stated = Object.values(tartCommands).flatMap(({ uses }) => uses.split(' ').map((one) => one.replace('=', '')))
     assert.deepEqual(new Set(used), new Set(stated.filter(Boolean)), 'the table names no more than what is used')
     assert.ok((await fs.stat(tartFolder(folder, name))).isDirectory())

@@ -1,5 +1,6 @@
 // tart's command line as data, read from its sources: what svc3 uses, and what else tart has. The driver's arguments, the
-// stand-in of the tests and the doctor are held against it. A name that ends in "=" takes a value.
+// stand-in of the tests and the doctor are held against it. A name that ends in "=" takes a value, and a
+// single letter is a short option.
 
 interface TartCommand {
   /** What the driver passes. All of it is in tart 2.35. */
@@ -12,9 +13,11 @@ interface TartCommand {
 
 export const tartCommands: Readonly<Record<string, TartCommand>> = {
   run: {
-    uses: 'no-graphics no-audio vnc-experimental suspendable disk= net-softnet net-softnet-allow= net-bridged=',
+    uses:
+      'no-graphics no-audio vnc-experimental suspendable disk= net-softnet net-softnet-allow= net-bridged= dir= nested ' +
+      'rosetta=',
     has:
-      'serial serial-path= graphics no-clipboard recovery vnc rosetta= dir= nested net-softnet-block= net-softnet-expose= net-host ' +
+      'serial serial-path= graphics no-clipboard recovery vnc net-softnet-block= net-softnet-expose= net-host ' +
       'root-disk-opts= capture-system-keys no-trackpad no-pointer no-keyboard',
     later: 'net-softnet-control-fd= provisioning-opts= balloon-target-memory=',
   },
@@ -27,7 +30,7 @@ export const tartCommands: Readonly<Record<string, TartCommand>> = {
   get: { uses: 'format=', has: '' },
   list: { uses: 'source= format=', has: 'quiet' },
   ip: { uses: 'wait= resolver=', has: '' },
-  exec: { uses: '', has: 'i t' },
+  exec: { uses: 'i', has: 't' },
   stop: { uses: 'timeout=', has: '' },
   suspend: { uses: '', has: '' },
 }
@@ -50,6 +53,8 @@ export function missingInTart(dump: string): readonly string[] {
     if (!found) return [name]
     const names = new Set(found.arguments?.flatMap((one) => one.names?.map((each) => each.name) ?? []))
     const options = uses.split(' ').map((option) => option.replace('=', ''))
-    return options.filter((option) => option !== '' && !names.has(option)).map((option) => `${name} --${option}`)
+    return options
+      .filter((option) => option !== '' && !names.has(option))
+      .map((option) => `${name} ${option.length > 1 ? '-' : ''}-${option}`)
   })
 }

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { machineDefaults } from '../../api/vms/vm-shape.ts'
 import type { VmSpec } from '../driver.ts'
-import { type AppleNetwork, launchOf, notesOf } from './launch.ts'
+import { type AppleNetwork, launchOf } from './launch.ts'
 import { cloneFile, createMachine, growDisk, readMachine, readTartConfig, renewMac, shapeMachine } from './machine.ts'
 import { type Tart, vmAddress } from './tart.ts'
 
@@ -88,19 +88,9 @@ describe('run of tart', () => {
       const vm = specOf(change, system)
       const { folder, name } = await made(vm)
       const { options, ...run } = await launchOf(folder, vm, network)
-      assert.deepEqual(options, words)
+      assert.deepEqual(options, [...words, `--dir=svc3:${folder}/guest:ro`])
       assert.equal(run.name, name)
     })
-
-  it('a run of tart has notes about what tart does not support', () => {
-    assert.deepEqual(notesOf(specOf({ systemSerial: 'NEW' }), {}), {})
-    assert.match(notesOf(specOf({ metadata: { a: '1' } }), {}).note ?? '', /metadata cannot be read/)
-    assert.deepEqual(notesOf(specOf({ screen }), {}, true), {})
-    assert.match(
-      notesOf(specOf({ screen }), {}, false).note ?? '',
-      /has no screen: .* 'sudo svc3 agent install', or set/,
-    )
-  })
 })
 
 describe('machine of tart', () => {
@@ -153,6 +143,14 @@ describe('machine of tart', () => {
     await cloneFile(path.join(root, 'nvram.bin'), to, undefined, 'darwin')
     assert.equal(await fs.readFile(to, 'utf8'), 'nvram')
     assert.equal((await fs.stat(to)).mode & 0o777, 0o600)
+  })
+
+  it('the disk of a machine of tart that grew says why macOS cannot use the space; Linux is not concerned', async () => {
+    const mac = await made(specOf())
+    assert.match((await growDisk(mac.folder, 2 * gib, listening().tart)) ?? '', /no GUID partition table/)
+    assert.match((await growDisk(mac.folder, 2 * gib, listening().tart)) ?? '', /no GUID partition table/)
+    const linux = await made(specOf({}, 'linux'))
+    assert.equal(await growDisk(linux.folder, 2 * gib, listening().tart), undefined)
   })
 
   it('the address of a machine of tart is asked of all resolvers at once; the lease counts first, then ARP, then its agent', async () => {

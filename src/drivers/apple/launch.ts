@@ -5,6 +5,7 @@ import { failpoint } from '../../platform/failpoint.ts'
 import { retry } from '../../platform/retry.ts'
 import { succeeds } from '../../platform/succeeds.ts'
 import type { Started, VmSpec } from '../driver.ts'
+import { hostOptions, writeGuestFolder } from './guest-folder.ts'
 import { isSuspendable, isSuspended, readTartConfig, renewMac, requireMachine, tartFile } from './machine.ts'
 import { type AppleRun, findProcess, lastOfLog, printedVnc, spawnTart, writeRun } from './run.ts'
 import { isStorageLocked, StartError } from './start-errors.ts'
@@ -37,6 +38,7 @@ export async function launchOf(
   folder: string,
   vm: VmSpec,
   network: AppleNetwork,
+  directories: readonly string[] = [],
 ): Promise<Pick<AppleRun, 'name' | 'options' | 'doors'>> {
   const machine = await requireMachine(folder)
   const { ip, forwards, screen, iso } = vm
@@ -47,25 +49,10 @@ export async function launchOf(
     ...(isSuspendable(await readTartConfig(folder, machine)) ? ['--suspendable'] : []),
     ...(iso === undefined ? [] : [`--disk=${iso}:ro`]),
     ...networkWords(network),
+    await writeGuestFolder(folder, vm),
+    ...(await hostOptions(vm, directories)),
   ]
   return { name: machine.name, options, doors: { ip, forwards, ...(screen && { screen: screen.port }) } }
-}
-
-/** Tells the user about requests that tart cannot fulfil. */
-export function notesOf({ metadata, userdata, screen }: VmSpec, { note }: Started, hasScreen = true): Started {
-  const notes = [
-    ...(note === undefined ? [] : [note]),
-    ...(screen && !hasScreen
-      ? [
-          'it has no screen: tart would open it to the network with a weak password, and the rule against that is not loaded. ' +
-            'Install the agent with \'sudo svc3 agent install\', or set apple.screen to "open" in agent.json',
-        ]
-      : []),
-    ...(Object.keys(metadata).length > 0 || userdata !== undefined
-      ? ['its metadata cannot be read in the guest: tart has no way to serve it']
-      : []),
-  ]
-  return notes.length === 0 ? {} : { note: notes.join('; ') }
 }
 
 interface BringUp {

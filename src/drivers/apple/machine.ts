@@ -11,6 +11,7 @@ import { succeeds } from '../../platform/succeeds.ts'
 import type { VmSpec } from '../driver.ts'
 import { jsonFile } from '../json-file.ts'
 import { cannotShrink, missingCopy } from '../refusals.ts'
+import { moveRecovery } from './recovery.ts'
 import { type Tart, tartFiles, tartFolder, tartHome } from './tart.ts'
 
 interface MachineRecord {
@@ -97,6 +98,7 @@ export async function replaceMachine(folder: string, vm: VmSpec, tart: Tart): Pr
   try {
     await (vm.image.machine ? layOut(place, vm) : layOutLinux(folder, name, vm, tart))
     await growFile(path.join(place, tartFiles.disk), Math.max(vm.image.virtualSizeBytes, vm.diskBytes ?? 0))
+    if ((vm.diskBytes ?? 0) > vm.image.virtualSizeBytes) await moveRecovery(path.join(place, tartFiles.disk))
     // tart refuses --random-serial for Linux.
     if (vm.systemSerial !== undefined && isSuspendable(await readTartConfig(folder, { name })))
       await tart.command(folder, ['set', name, '--random-serial'])
@@ -178,15 +180,19 @@ export async function diskBytes(folder: string): Promise<number> {
 
 const gigabyte = 1_000_000_000
 
-/** tart grows disks in units of 1,000,000,000 bytes; the remainder is added here. */
-export async function growDisk(folder: string, bytes: number, tart: Tart): Promise<void> {
+/**
+ * Returns why macOS cannot use the space. tart grows disks in units of 1,000,000,000 bytes; the remainder is added here. A
+ * disk that has the size already is looked at, too, because an earlier attempt may have been interrupted.
+ */
+export async function growDisk(folder: string, bytes: number, tart: Tart): Promise<string | undefined> {
   const machine = await requireMachine(folder)
   const now = await diskBytes(folder)
-  if (bytes === now) return
   if (bytes < now) throw cannotShrink(now, bytes)
   const whole = Math.floor(bytes / gigabyte)
   if (whole * gigabyte > now) await tart.command(folder, ['set', machine.name, '--disk-size', String(whole)])
-  await growFile(tartFile(folder, machine, 'disk'), bytes)
+  const disk = tartFile(folder, machine, 'disk')
+  await growFile(disk, bytes)
+  return isSuspendable(await readTartConfig(folder, machine)) ? moveRecovery(disk) : undefined
 }
 
 async function growFile(file: string, bytes: number): Promise<void> {

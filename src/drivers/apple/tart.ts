@@ -32,6 +32,7 @@ export const usualHome = (): string => process.env.TART_HOME || path.join(os.hom
 interface TartOptions {
   readonly signal?: AbortSignal | undefined
   readonly timeoutMs?: number
+  readonly input?: string
 }
 
 export interface Tart {
@@ -43,8 +44,8 @@ export interface Tart {
 }
 
 export function createTart(program = 'tart'): Tart {
-  const inHome: Tart['inHome'] = (home, words, { signal, timeoutMs = 60_000 } = {}) =>
-    exec(program, words, { timeoutMs, env: environmentIn(home), ...(signal && { signal }) })
+  const inHome: Tart['inHome'] = (home, words, { signal, timeoutMs = 60_000, input = '' } = {}) =>
+    exec(program, words, { timeoutMs, input, env: environmentIn(home), ...(signal && { signal }) })
   return { program, inHome, command: (folder, words, options) => inHome(tartHome(folder), words, options) }
 }
 

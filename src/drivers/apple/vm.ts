@@ -14,8 +14,10 @@ import type { Allowance } from './allowance.ts'
 import type { ReadArp } from './arp.ts'
 import { cloneMachine, findCapture, recordCapture, releaseCapture } from './captures.ts'
 import { endProcess, flushGuest, pauseForCopy, requireRoomForMemory, whyNotSuspended } from './ending.ts'
+import { FirstBoot } from './first-boot.ts'
 import { createForwarder } from './forwarder.ts'
-import { type AppleNetwork, bringUp, launchOf, notesOf } from './launch.ts'
+import { removeSecrets } from './guest-folder.ts'
+import { type AppleNetwork, bringUp, launchOf } from './launch.ts'
 import {
   createMachine,
   isSuspendable,
@@ -27,6 +29,7 @@ import {
   shapeMachine,
   tartFile,
 } from './machine.ts'
+import { finishMove } from './recovery.ts'
 import {
   type AppleRun,
   describeEnd,
@@ -58,6 +61,8 @@ interface AppleHost {
   readonly readArp: ReadArp
   /** Whether a screen may be started. */
   isScreenSafe(): Promise<boolean>
+  /** Folders of the host that guests may have. */
+  readonly directories: readonly string[]
 }
 
 export class AppleVm {
@@ -66,6 +71,7 @@ export class AppleVm {
   readonly #tart: Tart
   readonly #allowance: Allowance
   readonly #addresses: AddressBook
+  readonly #firstBoot: FirstBoot
   readonly #forwarder
   readonly #watch: Watch
 
@@ -77,6 +83,7 @@ export class AppleVm {
     this.#allowance = allowance
     this.#addresses = new AddressBook({ tart, folder, readArp, unreached: () => this.#watch.notify() })
     this.#forwarder = createForwarder(this.#addresses)
+    this.#firstBoot = new FirstBoot(tart, folder, () => this.#watch.notify())
     this.#watch = new Watch(async () => (await this.#found())?.process)
   }
 
@@ -86,6 +93,7 @@ export class AppleVm {
 
   async close(): Promise<void> {
     this.#watch.close()
+    this.#firstBoot.end()
     await this.#forwarder.close()
   }
 
@@ -110,7 +118,8 @@ export class AppleVm {
       const { state } = await this.#settle()
       const { screen, ...rest } = vm
       const hasScreen = screen !== undefined && (await this.#host.isScreenSafe())
-      const launch = await launchOf(this.#folder, hasScreen ? vm : rest, this.#host.network)
+      const { network, directories } = this.#host
+      const launch = await launchOf(this.#folder, hasScreen ? vm : rest, network, directories)
       const run = await readRun(this.#folder)
       if (state === 'running' && run?.isEnding) await this.#end({ graceSeconds: 0 })
       else if (state === 'running' && run) {
@@ -128,7 +137,7 @@ export class AppleVm {
           await renewMac(this.#folder, machine)
           await shapeMachine(this.#folder, vm, this.#tart, signal)
         }
-        return notesOf(vm, await this.#launch(launch, signal), hasScreen)
+        return await this.#launch({ ...launch, ...(screen && !hasScreen && { note: noScreen }) }, signal)
       } catch (error) {
         await this.#forwarder.close()
         throw error
@@ -147,7 +156,10 @@ export class AppleVm {
   }
 
   async stop(options: StopOptions): Promise<void> {
-    await this.#alone(() => this.#end(options))
+    await this.#alone(async () => {
+      await this.#end(options)
+      await removeSecrets(this.#folder)
+    })
     this.#watch.notify()
   }
 
@@ -267,14 +279,15 @@ export class AppleVm {
     await this.#allowance.take(this.#folder, name)
     this.#addresses.use(name)
     try {
-      const started = await bringUp(this.#tart, this.#folder, run, {
+      const booted = await bringUp(this.#tart, this.#folder, run, {
         signal,
         ended: () => this.#watch.notify(),
         giveUp: () => this.#giveUp(run),
       })
+      const started = noted(note, booted.note)
       const up = (await readRun(this.#folder)) ?? run
       await this.#allowance.hold(this.#folder, up)
-      if (started.note !== undefined) await writeRun(this.#folder, { ...up, note: started.note })
+      if (booted.note !== undefined) await writeRun(this.#folder, { ...up, ...started })
       return started
     } catch (error) {
       await this.#allowance.giveBack(name)
@@ -292,6 +305,7 @@ export class AppleVm {
   }
 
   async #end(options: StopOptions): Promise<void> {
+    this.#firstBoot.end()
     const found = await this.#found()
     if (found) await endProcess(this.#tart, this.#folder, found, options)
     const run = found?.run ?? (await readRun(this.#folder))
@@ -310,6 +324,7 @@ export class AppleVm {
   async #settle(): Promise<Observed> {
     const machine = await readMachine(this.#folder)
     if (!machine) return { state: 'absent' }
+    await finishMove(tartFile(this.#folder, machine, 'disk'))
     const run = await readRun(this.#folder)
     const suspended = await isSuspended(this.#folder, machine)
     if (!run) return { state: suspended ? 'suspended' : 'stopped' }
@@ -319,7 +334,8 @@ export class AppleVm {
     if (found && !run.process) return this.#adopt(found)
     if (found) {
       await this.#reopen(run)
-      return { state: 'running', ...(run.note !== undefined && { note: run.note }) }
+      this.#firstBoot.begin(run.name)
+      return { state: 'running', ...noted(run.note, this.#firstBoot.note) }
     }
     if (run.isCaptured && (suspended || (await isOfThisBoot(run)))) {
       await this.#resumeAfterCapture(run)
@@ -364,6 +380,15 @@ export class AppleVm {
     return exclusively(this.#folder, work)
   }
 }
+
+function noted(...all: readonly (string | undefined)[]): Started {
+  const notes = all.filter((note) => note !== undefined)
+  return notes.length === 0 ? {} : { note: notes.join('; ') }
+}
+
+const noScreen =
+  'it has no screen: tart would open it to the network with a weak password, and the rule against that is not loaded. ' +
+  'Install the agent with \'sudo svc3 agent install\', or set apple.screen to "open" in agent.json'
 
 /** Reading a large memory takes time. */
 const resumeMs = 180_000

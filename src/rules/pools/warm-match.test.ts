@@ -47,6 +47,7 @@ describe('match of a request and a slot', () => {
     ['for an image of a registry', { imageReference: 'ghcr.io/a/b@sha256:c' }],
     ['with an ISO', { shape: { ...shape, iso: 'a.iso' } }],
     ['with a serial number', { shape: { ...shape, systemSerial: 'random' } }],
+    ['with a shared folder', { shape: { ...shape, directories: ['a:/b'] } }],
     ['with a GPU', { shape: { ...shape, gpuPassthrough: true } }],
     ['whose image is not pinned', { imageContent: undefined }],
   ]

@@ -16,9 +16,10 @@ export interface WarmRequest extends Pin {
 }
 
 /** Why VMs of this shape cannot come from a pool; undefined if they can. */
-export function neverWarm({ iso, systemSerial, gpuPassthrough }: VmShape): string | undefined {
+export function neverWarm({ iso, systemSerial, gpuPassthrough, ...shape }: VmShape): string | undefined {
   if (iso !== undefined) return 'attaches an ISO'
   if (systemSerial !== undefined) return 'sets a serial number'
+  if (shape.directories || shape.nested || shape.rosetta !== undefined) return 'has options of Apple silicon'
   return gpuPassthrough ? 'passes a GPU through' : undefined
 }
 

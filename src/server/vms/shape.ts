@@ -75,7 +75,34 @@ const intelOnly = (field: string, isSet: (shape: VmShape) => boolean): Problem =
   ({ image }) => `${field} is for Intel-based VMs only; image ${image} is arm64`,
 ]
 
+const armOnly = (field: 'directories' | 'nested' | 'rosetta'): Problem => [
+  field,
+  (shape) => !isArm(shape) && Boolean(shape[field]),
+  ({ image }) => `${field} is for VMs on Apple silicon only; image ${image} is amd64`,
+]
+
+const directoryForm = /^([A-Za-z0-9][\w-]{0,63}):\/[^:,\p{Cc}]*(:ro)?$/u
+
+/** tart separates the parts by colons. The name `svc3` is that of the folder with metadata. */
+function areDirectories(directories: readonly string[]): boolean {
+  const names = ['svc3', ...directories.map((directory) => directoryForm.exec(directory)?.[1]?.toLowerCase())]
+  return !names.includes(undefined) && new Set(names).size === names.length
+}
+
 const problems: readonly Problem[] = [
+  armOnly('directories'),
+  armOnly('nested'),
+  armOnly('rosetta'),
+  [
+    'directories',
+    ({ directories = [] }) => !areDirectories(directories),
+    () => 'directories must be NAME:/PATH or NAME:/PATH:ro, each with another name, which is not svc3',
+  ],
+  [
+    'rosetta',
+    ({ rosetta }) => rosetta !== undefined && !/^[A-Za-z0-9][\w-]{0,35}$/.test(rosetta),
+    () => 'rosetta must consist of letters, digits, - and _',
+  ],
   [
     'scheduler',
     ({ scheduler }) => !schedulers.includes(scheduler),

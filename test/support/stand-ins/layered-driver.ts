@@ -114,7 +114,7 @@ export function layeredDriver(): Driver {
     },
     resizing: {
       grow: ({ folder }, bytes) =>
-        alone(folder, async () => {
+        alone(folder, async (): Promise<undefined> => {
           const disk = await required(folder)
           await execute('qemu-img', ['resize', '-q', '-f', 'qcow2', await topLayer(folder), String(bytes)])
           await write(folder, { ...disk, bytes })

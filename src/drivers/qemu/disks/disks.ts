@@ -51,7 +51,7 @@ export function newLayer(): OverlayLayer {
   return { id, file: `disk-${id}.qcow2` }
 }
 
-export async function growDisk(folder: string, sizeBytes: number): Promise<void> {
+export async function growDisk(folder: string, sizeBytes: number): Promise<undefined> {
   const now = await diskBytes(folder)
   if (sizeBytes === now) return
   if (sizeBytes < now) throw cannotShrink(now, sizeBytes)

@@ -23,6 +23,11 @@ export const shapeSchema = {
   netBoost: flag('Fast network devices (Intel). Default: true'),
   legacyIO: flag('Legacy disk devices (Intel)'),
   gpuPassthrough: flag('GPU of the node (Intel)'),
+  directories: t.Optional(
+    t.Array(t.String({ maxLength: 1_024 }), { maxItems: 16, description: 'Folders of the host' }),
+  ),
+  nested: flag('Nested virtualization (Apple silicon)'),
+  rosetta: text('Tag of a share with Rosetta (Apple silicon)', 36),
   displayWidth: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: 'Default: 1920' })),
   displayHeight: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: 'Default: 1080' })),
   displayDPI: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: 'Default: 96' })),

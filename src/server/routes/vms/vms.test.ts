@@ -160,6 +160,12 @@ describe('deploying a VM', () => {
     for (const intel of [{ legacyIO: true }, { systemSerial: 'A1' }])
       assert.equal((await deploy({ image: 'silicon', ...intel })).status, 422, JSON.stringify(intel))
     assert.equal((await deploy({ image: 'silicon', cpu: 1, systemSerial: 'random' })).status, 201)
+    const macs = [{ directories: ['a:/b'] }, { nested: true }, { rosetta: 'r' }]
+    for (const mac of macs) assert.equal((await deploy(mac)).status, 422, JSON.stringify(mac))
+    const wrong = [['a'], ['a:b'], ['svc3:/a'], ['a:/b:rw'], ['a:/b,tag=c'], ['a:/b', 'A:/c'], ['-a:/b']]
+    for (const directories of wrong)
+      assert.equal((await deploy({ image: 'silicon', directories })).status, 422, directories.join())
+    assert.equal((await deploy({ image: 'silicon', rosetta: 'a b' })).status, 422)
     const withGpu = await deploy({ image: 'silicon', cpu: 1, gpuPassthrough: true })
     assert.deepEqual(
       [withGpu.status, withGpu.body.gpuPassthrough],

@@ -4,6 +4,7 @@
 import fs from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
+import { text as textOf } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { tartCommands } from '../../../../src/drivers/apple/interface.ts'
 import { readFaults } from './faults.ts'
@@ -104,14 +105,16 @@ const commands: Readonly<Record<string, Command>> = {
   },
 
   /** The guest agent can flush; the command that shuts a Mac down from inside presses the power button here. */
-  async exec(name, _, rest) {
+  async exec(name, { i: isInteractive }, rest) {
     const { state, pid } = stateOf(name)
     if (state !== 'running') throw new StandInError(`VM "${name}" is not running`, 2)
     if (readFaults().execHangs || !isBooted(name)) return new Promise((resolve) => setTimeout(resolve, 600_000))
     if (!fs.existsSync(path.join(vmFolder(name), 'stand-in.guest-agent')))
       throw new StandInError('Failed to connect to the VM using its control socket, is the Tart Guest Agent running?')
     process.chdir(vmFolder(name))
-    if (rest.join(' ') === 'sync') await flush()
+    if (isInteractive) await obey(rest)
+    else if (rest.join(' ') === 'sudo -n true') return
+    else if (rest.join(' ') === 'sync') await flush()
     else if (rest.includes('shutdown')) process.kill(pid, 'SIGHUP')
     else throw new StandInError('the guest agent of the stand-in knows "sync" and "shutdown" only')
   },
@@ -120,6 +123,16 @@ const commands: Readonly<Record<string, Command>> = {
 function isBooted(name: string): boolean {
   const startedMs = fs.statSync(path.join(vmFolder(name), 'stand-in.pid')).mtimeMs
   return Date.now() - startedMs >= (readFaults().bootSeconds ?? 0) * 1_000
+}
+
+/** A script for the guest is only recorded. The test has written what it prints, and with which code it ends. */
+async function obey(words: readonly string[]): Promise<void> {
+  const script = await textOf(process.stdin)
+  fs.appendFileSync('stand-in.scripts', `${JSON.stringify({ words, script })}\n`)
+  if (!fs.existsSync('stand-in.answer')) return
+  const [code = '0', ...lines] = fs.readFileSync('stand-in.answer', 'utf8').split('\n')
+  process.stdout.write(lines.join('\n'))
+  process.exitCode = Number(code)
 }
 
 /** Freeze and thaw in one message, so that no crash leaves the guest frozen. */
@@ -175,12 +188,14 @@ function parse(command: string, words: readonly string[]) {
       name.replace('=', ''),
       {
         type: name.endsWith('=') ? ('string' as const) : ('boolean' as const),
+        ...(name.length === 1 && { short: name }),
         ...(name === 'timeout=' && { short: 't' }),
       },
     ]),
   )
   // What follows the name belongs to the guest.
-  const args = command === 'exec' ? words.toSpliced(1, 0, '--') : [...words]
+  const nameAt = words.findIndex((word) => !word.startsWith('-'))
+  const args = command === 'exec' ? words.toSpliced(nameAt + 1, 0, '--') : [...words]
   try {
     return parseArgs({ args, options, allowPositionals: true })
   } catch (error) {

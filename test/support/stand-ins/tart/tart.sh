@@ -1,7 +1,9 @@
 #!/bin/sh
 # The STAND-IN for tart: see main.ts, which does everything. What our driver asks for most often is answered here, in the
 # same words, because it takes a hundredth of the time. $SVC3_STAND_IN is Node and main.ts, set where this is installed.
-folder=${TART_HOME:-$HOME/.tart}/vms/$2
+name=$2
+[ "$1 $2" != 'exec -i' ] || name=$3
+folder=${TART_HOME:-$HOME/.tart}/vms/$name
 pid=0
 [ ! -f "$folder/stand-in.pid" ] || read -r pid < "$folder/stand-in.pid"
 faults=${TART_HOME:-$HOME/.tart}/stand-in.faults

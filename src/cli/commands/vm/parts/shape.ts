@@ -35,6 +35,14 @@ export const shapeOptions = {
   'disable-vnc': { type: 'boolean', description: 'Disable VNC' },
   'disable-net-boost': { type: 'boolean', description: 'Disable fast network devices (Intel)' },
   'legacy-io': { type: 'boolean', description: 'Use legacy disk devices (Intel)' },
+  dir: {
+    type: 'string',
+    repeatable: true,
+    value: 'NAME:PATH[:ro]',
+    description: 'Share this folder of the host (Apple silicon)',
+  },
+  nested: { type: 'boolean', description: 'Enable nested virtualization (Apple silicon)' },
+  rosetta: { type: 'string', value: 'TAG', description: 'Share Rosetta with this tag (Apple silicon, Linux)' },
   'display-width': { ...pixels, description: 'Display width (default 1920)' },
   'display-height': { ...pixels, description: 'Display height (default 1080)' },
   'display-dpi': {
@@ -60,6 +68,9 @@ export const shapeFields = {
   'disable-vnc': 'vncConsole',
   'disable-net-boost': 'netBoost',
   'legacy-io': 'legacyIO',
+  dir: 'directories',
+  nested: 'nested',
+  rosetta: 'rosetta',
   'display-width': 'displayWidth',
   'display-height': 'displayHeight',
   'display-dpi': 'displayDPI',
@@ -74,7 +85,7 @@ export function requestedShape(options: OptionValues<typeof shapeOptions>): Shap
     throw new UsageError(`Invalid --tag "${tag}"`, 'Use up to 63 letters, digits, dashes, underscores and periods')
   const fields = Object.entries(shapeFields).flatMap(([option, field]) => {
     const value = options[option as keyof typeof shapeFields]
-    if (value === undefined || value === false) return []
+    if (value === undefined || value === false || (Array.isArray(value) && value.length === 0)) return []
     return [[field, value === true ? !option.startsWith('disable-') : value]]
   })
   return Object.fromEntries(fields)
