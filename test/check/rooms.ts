@@ -16,7 +16,9 @@ export const rooms: Readonly<Record<string, Imports>> = {
     imports:
       'agent/images, agent/link, api, client, drivers, images/content, images/format, images/pack, oci, oci/artifact, oci/registry, oci/tart, platform, rules',
   },
-  'agent/doctor': { imports: 'agent/host, agent/link, api, client, drivers, drivers/qemu, platform, rules' },
+  'agent/doctor': {
+    imports: 'agent/host, agent/link, api, client, drivers, drivers/apple, drivers/qemu, platform, rules',
+  },
   'agent/host': { imports: 'api, drivers, platform, rules', packages: 'node:sqlite' },
   'agent/images': {
     imports:

@@ -155,6 +155,15 @@ describe('checks of a Mac', () => {
     assert.equal((await look('dhcp leases', { network: async () => ({ kind: 'sealed' }) })).result, 'ok')
   })
 
+  it('the check of the options of tart names what the installed version lacks, where it tells', async () => {
+    const line = 'tart --experimental-dump-help'
+    await hold(apple('tart options'), [
+      ['silent', {}, 'ok', /not told/],
+      ['no JSON', { [line]: 'OVERVIEW: tart' }, 'ok', /not told/],
+      ['other', { [line]: '{"command":{"commandName":"tart"}}' }, 'warning', /^tart has no run, set/, /brew upgrade/],
+    ])
+  })
+
   it('the check of the local network takes only EHOSTUNREACH of a private router for the privacy of macOS', async () => {
     const route = (gateway: string) => ({
       'route -n get default': `   route to: default\n    gateway: ${gateway}\n  interface: en0\n      flags: <UP,GATEWAY>\n`,

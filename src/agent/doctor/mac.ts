@@ -2,6 +2,7 @@
 // output of macOS's programs is passed in, so that the checks can be tested on any host.
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { missingInTart } from '../../drivers/apple/interface.ts'
 import { succeeds } from '../../platform/succeeds.ts'
 import { counted } from '../../rules/sizes.ts'
 import { type Check, ok, problem, warning } from './doctor.ts'
@@ -184,6 +185,20 @@ const updateCheck = (ask: RunTool): Check => ({
       : ok('off'),
 })
 
+/** The parser of tart's arguments can list commands and options. */
+const tartCheck = (ask: RunTool): Check => ({
+  check: 'tart options',
+  async look() {
+    const missing = await ask('tart', '--experimental-dump-help')
+      .then(missingInTart)
+      .catch(() => undefined)
+    if (missing === undefined) return ok('not told by this version of tart')
+    return missing.length === 0
+      ? ok('all that svc3 uses')
+      : warning(`tart has no ${missing.join(', ')}`, 'Run brew upgrade openai/tools/tart, or report this to svc3')
+  },
+})
+
 const firewall = '/usr/libexec/ApplicationFirewall/socketfilterfw'
 
 const firewallCheck = (ask: RunTool, { node }: MacHost): Check => ({
@@ -263,6 +278,7 @@ const networkCheck = ({ network, findSoftnet }: MacHost): Check => ({
 
 export const appleChecks = (ask: RunTool, mac: MacHost): readonly Check[] => [
   ...[macCheck, sessionCheck, autoLoginCheck, othersCheck, leaseCheck, localNetworkCheck].map((each) => each(ask, mac)),
+  tartCheck(ask),
   networkCheck(mac),
   volumeCheck(mac),
 ]

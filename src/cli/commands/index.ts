@@ -297,6 +297,10 @@ export const commands: CommandTable = {
     commands: {
       ...service('agent'),
       doctor: { summary: 'Check whether this host can be a node', load: () => import('../../operator/doctor.ts') },
+      acceptance: {
+        summary: 'Try this Mac in half an hour, and write a report',
+        load: () => import('../../operator/acceptance.ts'),
+      },
     },
   },
   completion: { summary: 'Print a shell completion script', load: () => import('./completion.ts') },

@@ -10,13 +10,14 @@ const security = { none: 1, password: 2 } as const
 
 /** Does both handshakes; the caller then joins the sockets. */
 export async function joinScreen(client: net.Socket, server: net.Socket, password: string): Promise<void> {
-  await enter(server, password)
+  await enterScreen(server, password)
   await welcome(client)
 }
 
-async function enter(server: net.Socket, password: string): Promise<void> {
+/** Does the handshake of a client, up to where it says whether others may stay connected. */
+export async function enterScreen(server: net.Socket, password: string): Promise<void> {
   const said = (await take(server, 12)).toString('latin1')
-  if (!versionForm.test(said)) throw new Error('the screen of tart does not speak RFB')
+  if (!versionForm.test(said)) throw new Error('the screen does not speak RFB')
   server.write(version)
   const [count = 0] = await take(server, 1)
   const kinds = count === 0 ? [] : [...(await take(server, count))]
@@ -24,8 +25,8 @@ async function enter(server: net.Socket, password: string): Promise<void> {
   else if (kinds.includes(security.password)) {
     server.write(Buffer.from([security.password]))
     server.write(answerTo(await take(server, 16), password))
-  } else throw new Error('the screen of tart requires an unknown kind of login')
-  if ((await take(server, 4)).readUInt32BE() !== 0) throw new Error('the screen of tart refuses its password')
+  } else throw new Error('the screen requires an unknown kind of login')
+  if ((await take(server, 4)).readUInt32BE() !== 0) throw new Error('the screen refuses its password')
 }
 
 /** Does the handshake of a server without a password, in the version of the client. */
@@ -59,7 +60,8 @@ function reversed(byte: number): number {
 }
 
 /** Reads exactly `bytes`. The socket is paused afterwards, with the rest still in it. */
-function take(socket: net.Socket, bytes: number): Promise<Buffer> {
+export function take(socket: net.Socket, bytes: number): Promise<Buffer> {
+  if (bytes === 0) return Promise.resolve(Buffer.alloc(0))
   return new Promise((resolve, reject) => {
     const settle = (done: () => void) => {
       socket.off('readable', look).off('end', failed).off('close', failed)
@@ -70,7 +72,7 @@ function take(socket: net.Socket, bytes: number): Promise<Buffer> {
       if (got?.length === bytes) settle(() => resolve(got))
       else if (got) failed()
     }
-    const failed = () => settle(() => reject(new Error('the connection to the screen ended during its handshake')))
+    const failed = () => settle(() => reject(new Error('the connection to the screen ended')))
     if (socket.destroyed) return failed()
     socket.on('readable', look).on('end', failed).on('close', failed)
     look()

@@ -127,7 +127,7 @@ export async function startAppleFleet(): Promise<AppleFleet> {
 }
 
 /** The small Linux guest as an image that ran on a Mac. */
-async function pushFirstImage(folder: string, { server }: RegistryProcess, ca: string): Promise<void> {
+export async function pushFirstImage(folder: string, { server }: RegistryProcess, ca?: string): Promise<void> {
   await buildGuest({ name: 'tiny-arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
   const tiny = path.join(tinyCache, 'tiny-arm64')
   const store = await openContentFolder(path.join(folder, 'store'))
@@ -142,7 +142,12 @@ async function pushFirstImage(folder: string, { server }: RegistryProcess, ca: s
     machine: { config: await packAttachment(config, store), nvram: await packAttachment(nvram, store) },
   })
   const policy = { allowPrivate: true, allowLoopback: true }
-  const connected = openRegistry({ server, credentials: registryUser, ca, policy })
+  const connected = openRegistry({
+    server,
+    credentials: registryUser,
+    ...(ca ? { ca } : { allowInsecure: true }),
+    policy,
+  })
   const target = connected.repository('team/mac')
   await copy({ target: imageSource(store), reference: content }, { target, reference: 'v1' })
   connected.close()

@@ -18,6 +18,7 @@ import {
   vmsFolder,
   writeConfig,
 } from './folder.ts'
+import { cloneImage } from './registry.ts'
 import { runVm } from './run.ts'
 
 const version = '2.35.0-stand-in'
@@ -104,6 +105,10 @@ const commands: Readonly<Record<string, Command>> = {
     writeConfig(name, { version: 1, os: 'linux', arch: 'arm64', ...sizes, macAddress: randomMac(), display })
   },
 
+  /** Nothing is cached: the clone fetches the image. */
+  pull: () => undefined,
+  clone: (reference, _, [name = '']) => cloneImage(reference, name),
+
   /** The guest agent can flush; the command that shuts a Mac down from inside presses the power button here. */
   async exec(name, { i: isInteractive }, rest) {
     const { state, pid } = stateOf(name)
@@ -181,7 +186,8 @@ const print = (value: unknown): void => void process.stdout.write(`${JSON.string
 
 /** Each command has its own options, as of tart 2.35. */
 function parse(command: string, words: readonly string[]) {
-  const { uses = '', has = '' } = tartCommands[command] ?? {}
+  // The driver does not use pull and clone; the acceptance run does.
+  const { uses, has } = tartCommands[command] ?? { uses: 'insecure', has: '' }
   const names = `${uses} ${has}`.split(' ').filter((name) => name !== '')
   const options = Object.fromEntries(
     names.map((name) => [
@@ -212,7 +218,7 @@ try {
     const { values, positionals } = parse(command, words)
     const [name = '', ...rest] = positionals
     if (name === '' && command !== 'list') throw new StandInError('missing the name of a VM', 64)
-    if (rest.length > 0 && command !== 'exec')
+    if (rest.length > (command === 'clone' ? 1 : 0) && command !== 'exec')
       throw new StandInError(`Error: ${rest.length} unexpected arguments: ${rest.join(' ')}`, 64)
     await run(name, values as Options, rest)
   }

@@ -152,6 +152,8 @@ function qemuWords(name: string, config: VmConfig, { disk, isResumed, hasScreen 
           '127.0.0.1:0,to=999,password=on',
           '-device',
           `virtio-gpu-pci,xres=${display.width},yres=${display.height}`,
+          '-device',
+          'virtio-keyboard-pci',
         ]
       : ['-display', 'none']),
     ...['-chardev', 'socket,id=agent,path=agent.sock,server=on,wait=off', '-device', 'virtio-serial-pci,max_ports=2'],
