@@ -98,7 +98,8 @@ async function runAcceptance(context: Context, lab: Lab, options: OperatorOption
     steps: [...(earlier?.steps ?? []), ...results],
   }
   const names = { [lab.folder]: 'DATA', ...(registry && { [registry.host]: 'REGISTRY' }) }
-  await writeReport(host.workingDir, JSON.parse(anonymous(JSON.stringify(report), names)) as Report)
+  const clean = (_: string, value: unknown) => (typeof value === 'string' ? anonymous(value, names) : value)
+  await writeReport(host.workingDir, JSON.parse(JSON.stringify(report), clean) as Report)
   if (signal.aborted) throw new Interrupted('Stopped, and removed what the run created', `See ${reportFiles.markdown}`)
   if (isStandIn(report)) note('tart is a stand-in here. The report says nothing about a Mac')
   if (options['before-reboot']) note('Restart this host, then run svc3 agent acceptance --after-reboot')

@@ -34,13 +34,15 @@ export const countsOf = (steps: readonly StepResult[]): string =>
     .map((wanted) => `${steps.filter(({ result }) => result === wanted).length} ${wanted}`)
     .join(', ')
 
+const wordOf = (name: string): RegExp => new RegExp(`(?<!\\w)${name.replaceAll(/\W/g, '\\$&')}(?!\\w)`, 'g')
+
 /** Replaces names of this host, addresses, and whatever else identifies it. */
 export function anonymous(text: string, names: Readonly<Record<string, string>> = {}): string {
   const [host, user] = [os.hostname(), os.userInfo().username]
   const all = { ...names, [os.homedir()]: '~', [host]: 'HOST', [host.replace(/\..*/, '')]: 'HOST', [user]: 'USER' }
   return Object.entries(all)
     .filter(([name]) => name.length > 2 && !['localhost', 'root', 'admin'].includes(name))
-    .reduce((result, [name, word]) => result.replaceAll(name, word), text)
+    .reduce((result, [name, word]) => result.replaceAll(wordOf(name), word), text)
     .replaceAll(/(?<![\d.])(?!127\.|0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}(?![\d.])/g, 'ADDRESS')
     .replaceAll(/\b(?:[0-9a-f]{1,2}:){5}[0-9a-f]{1,2}\b/gi, 'MAC')
     .replaceAll(/vnc:\/\/\S+/g, 'vnc://…')
