@@ -68,14 +68,14 @@ export const command = defineCommand({
 
 async function runAcceptance(context: Context, lab: Lab, options: OperatorOptionValues<typeof table>): Promise<number> {
   const { host, signal, note } = context
-  const { image, cpu, memory, 'second-volume': secondVolume, 'registry-user': user } = options
+  const { 'registry-user': user } = options
   const registry = options.registry === undefined ? undefined : registryOf(options.registry)
   const password = user === undefined ? 'none' : await readPassword(context, 'Password for the registry: ')
   const earlier = options['after-reboot'] ? await readEarlier(host) : undefined
   // A killed run may have left VMs.
   if (!earlier) await lab.cleanUp()
   await fs.mkdir(lab.folder, { recursive: true, mode: 0o700 })
-  const trial: Trial = { lab, image, cpu, memory, registry, secondVolume, driver: 'unknown', checks: [] }
+  const trial: Trial = { lab, options, registry }
   let results: readonly StepResult[] = []
   try {
     const [url = 'http://127.0.0.1:0'] = (await remembered(lab.at('node'))).apiUrls
@@ -92,8 +92,12 @@ async function runAcceptance(context: Context, lab: Lab, options: OperatorOption
     await (options['before-reboot'] && !signal.aborted ? lab.stop() : lab.cleanUp())
   }
   const report: Report = {
-    ...{ svc3: version, host: [os.type(), os.release(), os.machine(), os.cpus()[0]?.model].join(' '), image },
-    ...{ at: host.now().toISOString(), driver: trial.driver, checks: trial.checks },
+    svc3: version,
+    host: [os.type(), os.release(), os.machine(), os.cpus()[0]?.model].join(' '),
+    at: host.now().toISOString(),
+    image: options.image,
+    driver: trial.node?.driver ?? 'unknown',
+    checks: trial.node?.checks ?? [],
     ...earlier,
     steps: [...(earlier?.steps ?? []), ...results],
   }

@@ -9,17 +9,11 @@ import { describe, it } from 'node:test'
 import { Lab } from './lab.ts'
 import { runSteps, Skipped, step, steps, type Trial } from './steps.ts'
 
-const trialOf = (lab: Lab): Trial => ({
-  lab,
-  image: 'x',
-  cpu: 1,
-  memory: 1,
+const trial: Trial = {
+  lab: new Lab('/nonexistent', []),
+  options: { image: 'x', cpu: 1, memory: 1 },
   registry: undefined,
-  secondVolume: undefined,
-  checks: [],
-  driver: 'unknown',
-})
-const trial = trialOf(new Lab('/nonexistent', []))
+}
 const passes = async () => 'seen'
 
 describe('steps of an acceptance run', () => {
