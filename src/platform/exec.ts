@@ -12,6 +12,8 @@ interface ExecOptions {
   readonly outputBytes?: number
   readonly input?: string | Uint8Array
   readonly env?: Readonly<Record<string, string>>
+  /** Called with standard output as it arrives. */
+  readonly onOutput?: ((text: string) => void) | undefined
 }
 
 export interface ExecResult {
@@ -87,6 +89,7 @@ export function exec(program: string, args: readonly string[], options: ExecOpti
       }
     }
     child.stdout.on('data', stdout.take)
+    if (options.onOutput) child.stdout.on('data', (chunk: Buffer) => options.onOutput?.(chunk.toString('utf8')))
     child.stderr.on('data', stderr.take)
     child.stdin.on('error', () => undefined) // A child that does not read its input fails with an exit code.
     child.stdin.end(input)

@@ -129,6 +129,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   operator: {
     imports:
       'agent, agent/doctor, agent/host, agent/link, api, auth, auth/provider, cli, cli/connect, cli/line, cli/output, client, control-plane, drivers, drivers/apple, drivers/qemu, drivers/qemu/network, host, images/content, images/pack, oci/artifact, oci/content, platform, rules, server/cluster, server/config, store, store/records',
+    packages: 'ssh2 (create-macos.ts)',
   },
   'packages/tiny-guests': { imports: 'platform' },
   platform: { imports: '', packages: 'pino (log.ts), undici (http.ts)' },

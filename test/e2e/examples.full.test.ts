@@ -43,6 +43,7 @@ const idle = { as: { sonoma: 'tiny-arm64' } }
 const saved: How = { given: ['vm deploy apple -i sonoma-ci'], as: { demo: 'apple', 'demo-tools': 'apple-tools' } }
 /** An address of this machine on which no server listens. */
 const runners: How = { as: { ios: 'ios-build' } }
+const onMac: How = { exit: 1, said: /This is not a Mac with Apple silicon/ }
 const login: How = { until: /Press Ctrl-C to cancel/, exit: 130 }
 
 const plan: Readonly<Record<string, How>> = {
@@ -50,6 +51,8 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 namespace list': { given: ['namespace create svc-tv'] },
   'svc3 image upload disk.qcow2': {},
   'svc3 image upload disk.qcow2 --name sonoma --type arm64': {},
+  'svc3 image create-macos ghcr.io/acme/macos:27 --ipsw latest --unattended': onMac,
+  'svc3 image create-macos ghcr.io/acme/macos:15 --ipsw mac.ipsw --disk 120': onMac,
   'svc3 image list tiny-arm64 -o wide': {},
   'svc3 image download sonoma': {},
   'svc3 image copy sonoma sonoma-ci': {},

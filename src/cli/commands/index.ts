@@ -110,19 +110,25 @@ export const commands: CommandTable = {
   },
   image: {
     summary: 'Manage images, which VMs are deployed from',
-    commands: from(() => import('./image/image.ts'), {
-      list: 'List images',
-      show: 'Show everything about an image',
-      copy: 'Copy an image',
-      generate: 'Create an empty image (Intel)',
-      demo: 'Add a built-in Linux image',
-      upload: 'Upload a disk as an image',
-      download: 'Download the disk of an image',
-      'set-description': 'Set the description of an image',
-      protect: 'Keep an image from being changed or deleted',
-      restore: 'Restore an earlier version of an image',
-      delete: 'Delete images',
-    }),
+    commands: {
+      ...from(() => import('./image/image.ts'), {
+        list: 'List images',
+        show: 'Show everything about an image',
+        copy: 'Copy an image',
+        generate: 'Create an empty image (Intel)',
+        demo: 'Add a built-in Linux image',
+        upload: 'Upload a disk as an image',
+        download: 'Download the disk of an image',
+        'set-description': 'Set the description of an image',
+        protect: 'Keep an image from being changed or deleted',
+        restore: 'Restore an earlier version of an image',
+        delete: 'Delete images',
+      }),
+      'create-macos': {
+        summary: 'Install macOS on this Mac, and push it as an image',
+        load: () => import('../../operator/create-macos.ts'),
+      },
+    },
   },
   imagecache: {
     summary: 'Manage copies of images on nodes',

@@ -6,6 +6,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
 import { machineDefaults } from '../../api/vms/vm-shape.ts'
+import { tartWords } from '../../operator/create-macos.ts'
 import { startTimeOf } from '../../platform/processes.ts'
 import type { VmSpec } from '../driver.ts'
 import { Allowance } from './allowance.ts'
@@ -20,6 +21,8 @@ import { isRunning, type Tart, tartFolder, vmAddress } from './tart.ts'
 /** What follows the name in `exec` is the guest's. */
 const ownWords = ([command = '', ...words]: readonly string[]): readonly string[] =>
   command === 'exec' ? words.slice(0, words.findIndex((word) => !word.startsWith('-')) + 1) : words
+
+const positionalsOf: Readonly<Record<string, number>> = { list: 0, push: 2 }
 
 /** Returns what tart would refuse. */
 function problemOf(list: readonly string[]): string | undefined {
@@ -36,7 +39,7 @@ function problemOf(list: readonly string[]): string | undefined {
     else if (known.has(`${name}=`) && (value !== undefined || left.shift() !== undefined)) continue
     else return `${command} has no ${word}`
   }
-  return positionals === (command === 'list' ? 0 : 1) ? undefined : `${command} with ${positionals} names`
+  return positionals === (positionalsOf[command] ?? 1) ? undefined : `${command} with ${positionals} names`
 }
 
 const dumpOf = (change: (name: string, option: string) => boolean = () => true): string =>
@@ -114,6 +117,10 @@ describe('arguments of tart', () => {
     }
     await fs.mkdir(path.join(inside('home'), 'vms', 'a'), { recursive: true })
     await new Allowance(tart, { home: inside('home') }).left()
+    const options = { ipsw: 'latest', disk: 30, unattended: true, 'allow-insecure': true }
+    const creation = { options, reference: 'ghcr.io/team/macos:1', name }
+    lists.push(tartWords.create('latest', creation), tartWords.push(creation), tartWords.delete(creation))
+    lists.push(tartWords.ip(creation))
     assert.deepEqual(new Set(lists.map(([command]) => command)), new Set(Object.keys(tartCommands)), 'all commands')
     assert.deepEqual(lists.map(problemOf).filter(Boolean), [])
     const used = lists.flatMap((words) => ownWords(words).flatMap((word) => /^--?([a-z][a-z-]*)/.exec(word)?.[1] ?? []))

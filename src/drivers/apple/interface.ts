@@ -18,15 +18,17 @@ export const tartCommands: Readonly<Record<string, TartCommand>> = {
       'rosetta=',
     has:
       'serial serial-path= graphics no-clipboard recovery vnc net-softnet-block= net-softnet-expose= net-host ' +
-      'root-disk-opts= capture-system-keys no-trackpad no-pointer no-keyboard',
-    later: 'net-softnet-control-fd= provisioning-opts= balloon-target-memory=',
+      'root-disk-opts= capture-system-keys no-trackpad no-pointer no-keyboard provisioning-opts=',
+    later: 'net-softnet-control-fd= balloon-target-memory=',
   },
   set: {
     uses: 'cpu= memory= display= random-serial disk-size=',
     has: 'display-refit no-display-refit random-mac disk=',
     later: 'memory-balloon= relocate-recovery',
   },
-  create: { uses: 'linux disk-size=', has: 'from-ipsw= disk-format=' },
+  create: { uses: 'linux disk-size= from-ipsw=', has: 'disk-format=' },
+  push: { uses: 'insecure', has: 'concurrency= chunk-size= label= populate-cache' },
+  delete: { uses: '', has: '' },
   get: { uses: 'format=', has: '' },
   list: { uses: 'source= format=', has: 'quiet' },
   ip: { uses: 'wait= resolver=', has: '' },

@@ -6,16 +6,23 @@ import type { Allowance } from './allowance.ts'
 /** The oldest version whose sources were read. Later ones have the same options and files: interface.ts. */
 const leastVersion = [2, 35] as const
 
-export async function probeTart(program: string, allowance: Pick<Allowance, 'left' | 'refusal'>): Promise<Probe> {
+export async function findTart(program: string): Promise<{ readonly version: string; readonly problem?: string }> {
   const output = (await outputOf(program, '--version')) ?? ''
-  const version = /(?<!\d)\d+\.\d+[\w.+-]*/.exec(output)?.[0]
-  if (version === undefined) return failed('tart is missing', `tart is not on this host, or not in PATH: ${install}`)
-  if (!isNewEnough(version))
-    return failed(`tart ${version}`, `tart ${version} is too old, ${leastVersion.join('.')} is needed: ${upgrade}`)
+  const number = /(?<!\d)\d+\.\d+[\w.+-]*/.exec(output)?.[0]
+  if (number === undefined)
+    return { version: 'tart is missing', problem: `tart is not on this host, or not in PATH: ${install}` }
+  const version = `tart ${number}`
+  if (isNewEnough(number)) return { version }
+  return { version, problem: `${version} is too old, ${leastVersion.join('.')} is needed: ${upgrade}` }
+}
+
+export async function probeTart(program: string, allowance: Pick<Allowance, 'left' | 'refusal'>): Promise<Probe> {
+  const { version, problem } = await findTart(program)
+  if (problem !== undefined) return { ok: false, problem, version, architectures: [], gpus: 0 }
   const [maxMacosVms, refusal] = [await allowance.left(), await allowance.refusal()]
   return {
     ok: true,
-    version: `tart ${version}`,
+    version,
     architectures: ['arm64'],
     maxMacosVms,
     ...(refusal !== undefined && { noMacos: { arm64: refusal } }),
@@ -31,11 +38,3 @@ export function isNewEnough(version: string): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   return major > leastVersion[0] || (major === leastVersion[0] && minor >= leastVersion[1])
 }
-
-const failed = (version: string, problem: string): Probe => ({
-  ok: false,
-  problem,
-  version,
-  architectures: [],
-  gpus: 0,
-})

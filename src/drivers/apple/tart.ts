@@ -33,6 +33,7 @@ interface TartOptions {
   readonly signal?: AbortSignal | undefined
   readonly timeoutMs?: number
   readonly input?: string
+  readonly onOutput?: (text: string) => void
 }
 
 export interface Tart {
@@ -44,8 +45,8 @@ export interface Tart {
 }
 
 export function createTart(program = 'tart'): Tart {
-  const inHome: Tart['inHome'] = (home, words, { signal, timeoutMs = 60_000, input = '' } = {}) =>
-    exec(program, words, { timeoutMs, input, env: environmentIn(home), ...(signal && { signal }) })
+  const inHome: Tart['inHome'] = (home, words, { signal, timeoutMs = 60_000, input = '', onOutput } = {}) =>
+    exec(program, words, { timeoutMs, input, env: environmentIn(home), onOutput, ...(signal && { signal }) })
   return { program, inHome, command: (folder, words, options) => inHome(tartHome(folder), words, options) }
 }
 

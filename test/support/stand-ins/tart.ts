@@ -68,6 +68,7 @@ interface TartFixture {
   readonly disk: Buffer
   readonly layerBytes: number
   readonly config?: unknown
+  readonly nvram?: Buffer
   /** Changes the descriptors or the bytes of layers. */
   readonly bend?: (layer: { blob: Descriptor; bytes: Buffer }, index: number) => { blob: Descriptor; bytes: Buffer }
 }
@@ -93,7 +94,7 @@ export async function putTart(target: Destination, tag: string, fixture: TartFix
     })
     parts.push(bend(layer, index))
   }
-  parts.push(part('application/vnd.cirruslabs.tart.nvram.v1', Buffer.from('nvram')))
+  parts.push(part('application/vnd.cirruslabs.tart.nvram.v1', fixture.nvram ?? Buffer.from('nvram')))
   const ociConfig = part(ociConfigType, Buffer.from('{"architecture":"arm64","os":"darwin"}'))
   const manifest = rawManifest(
     ociManifestType,

@@ -3,8 +3,11 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import { StandInError } from './folder.ts'
+import type { InstallFault } from './installation.ts'
 
 export interface Faults {
+  /** Why `create` from an IPSW fails, or that it never ends. */
+  readonly install?: InstallFault
   /** Why a start fails. `late`: after this time, in which tart calls the VM running. */
   readonly start?: StartFault | { readonly fault: StartFault; readonly late?: number; readonly times?: number }
   /** Why the memory cannot be saved. tart prints it to its standard output, and ends the VM. */

@@ -18,6 +18,7 @@ import {
   vmsFolder,
   writeConfig,
 } from './folder.ts'
+import { collectGarbage, createUser, installMacos, pushVm } from './installation.ts'
 import { cloneImage } from './registry.ts'
 import { runVm } from './run.ts'
 
@@ -28,7 +29,10 @@ type Options = Readonly<Record<string, string | boolean | undefined>>
 type Command = (name: string, options: Options, rest: readonly string[]) => Promise<void> | void
 
 const commands: Readonly<Record<string, Command>> = {
-  run: (name, options) => runVm(name, options),
+  run: (name, options) =>
+    typeof options['provisioning-opts'] === 'string'
+      ? createUser(name, options['provisioning-opts'])
+      : runVm(name, options),
 
   /** As in tart, SIGINT ends the machine at once: there is no way to ask a guest. */
   async stop(name, { timeout = '30' }) {
@@ -92,9 +96,10 @@ const commands: Readonly<Record<string, Command>> = {
     throw new StandInError('no IP address found, is your VM running?')
   },
 
-  /** Linux only, which needs no installer: an empty disk and an empty NVRAM. */
-  create(name, { linux, 'disk-size': gigabytes = '50' }) {
-    if (!linux) throw new StandInError('the stand-in has no macOS to install')
+  /** Linux needs no installer: an empty disk and an empty NVRAM. */
+  async create(name, { linux, 'from-ipsw': ipsw, 'disk-size': gigabytes = '50' }) {
+    if (typeof ipsw === 'string') return installMacos(name, ipsw, Number(gigabytes))
+    if (!linux) throw new StandInError('Error: Please specify either a --from-ipsw or --linux option!', 64)
     fs.mkdirSync(vmFolder(name), { recursive: true })
     fs.writeFileSync(path.join(vmFolder(name), 'disk.img'), '')
     fs.truncateSync(path.join(vmFolder(name), 'disk.img'), Number(gigabytes) * gigabyte)
@@ -108,6 +113,12 @@ const commands: Readonly<Record<string, Command>> = {
   /** Nothing is cached: the clone fetches the image. */
   pull: () => undefined,
   clone: (reference, _, [name = '']) => cloneImage(reference, name),
+  push: (name, { insecure }, [remote = '']) => pushVm(name, remote, insecure === true),
+
+  delete(name) {
+    readConfig(name)
+    fs.rmSync(vmFolder(name), { recursive: true })
+  },
 
   /** The guest agent can flush; the command that shuts a Mac down from inside presses the power button here. */
   async exec(name, { i: isInteractive }, rest) {
@@ -215,10 +226,16 @@ try {
   else {
     const run = commands[command]
     if (!run) throw new StandInError(`the stand-in for tart does not know "${command}"`, 64)
+    collectGarbage()
+    if (words[0] === '--help') {
+      const { uses = '', has = '' } = tartCommands[command] ?? {}
+      process.stdout.write(`${uses} ${has}`.replaceAll(/\S+/g, (option) => `--${option}\n`))
+      process.exit()
+    }
     const { values, positionals } = parse(command, words)
     const [name = '', ...rest] = positionals
     if (name === '' && command !== 'list') throw new StandInError('missing the name of a VM', 64)
-    if (rest.length > (command === 'clone' ? 1 : 0) && command !== 'exec')
+    if (rest.length > (command === 'push' || command === 'clone' ? 1 : 0) && command !== 'exec')
       throw new StandInError(`Error: ${rest.length} unexpected arguments: ${rest.join(' ')}`, 64)
     await run(name, values as Options, rest)
   }
