@@ -13,7 +13,7 @@ import { isRunning, type Tart } from './tart.ts'
 
 const contactMs = 120_000
 const pauseMs = 50
-/** macOS 13, and tart 2.35 with a long path, have no control socket. A VM that has run this long is taken for up. */
+/** macOS 13, and some versions of tart with a long path, have no control socket. A VM that has run this long is taken for up. */
 const withoutSocketMs = 10_000
 /** The framework may hold the files of a VM for some seconds after its end. */
 const lockRetry = { attempts: Infinity, withinMs: 10_000, firstDelayMs: 500, maxDelayMs: 1_000 }
