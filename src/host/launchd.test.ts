@@ -92,7 +92,8 @@ describe('rule for screens', () => {
   it('the rule for screens closes what the user of the agent serves on ports that the system chose, except to this Mac', () => {
     assert.equal(
       rule?.text.split('\n')[1],
-      'block drop in quick on ! lo0 proto tcp from any to any port 49152:65535 user admin',
+      'block drop in quick on ! lo0 proto tcp from any to any port 49152:65535 user admin flags S/SA',
+      'and nothing that answers a connection which this Mac has opened',
     )
     assert.equal(rule?.path, '/etc/pf.anchors/io.svc3.agent')
     assert.equal(launchdFiles({ ...agent, kind: 'server' }).length, 1, 'the server has no screens')

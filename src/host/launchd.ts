@@ -69,13 +69,14 @@ ${releasePf}`
 
 /**
  * The framework opens the screens of VMs on every interface and on ports that it chooses, so the rule names the owner of
- * the sockets. The agent reaches the screens over lo0.
+ * the sockets. Only new connections are blocked: connections of the agent itself have local ports of the same range, and
+ * without flags the answers of the server would be blocked, too. The agent reaches the screens over lo0.
  */
 const screenRuleFiles = ({ user }: ServiceDefinition): readonly ServiceFile[] => [
   {
     path: ruleFile,
     text: `# Written by svc3 agent install. Upgrades overwrite changes.
-block drop in quick on ! lo0 proto tcp from any to any port 49152:65535 user ${user}
+block drop in quick on ! lo0 proto tcp from any to any port 49152:65535 user ${user} flags S/SA
 `,
     mode: 0o644,
   },
