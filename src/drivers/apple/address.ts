@@ -92,13 +92,13 @@ export class AddressBook implements ForwardedGuest {
   async confirmedAddress(): Promise<string | undefined> {
     const address = await this.address()
     const known = this.#known
-    if (address === undefined || known?.isConfirmed) return address
+    if (address === undefined || (known?.isConfirmed && known.address === address)) return address
     const socket = dgram.createSocket('udp4').on('error', () => undefined)
     socket.send('', discardPort, address, () => socket.close())
     const untilMs = performance.now() + arpMs
     while ((await this.#sources.readArp(address)).length === 0 && performance.now() < untilMs) await sleep(100)
     await this.confirm(address)
-    if (known) known.isConfirmed = true
+    if (known?.address === address) known.isConfirmed = true
     return address
   }
 

@@ -6,6 +6,7 @@ import dgram from 'node:dgram'
 import { once } from 'node:events'
 import net from 'node:net'
 import { afterEach, describe, it } from 'node:test'
+import { setTimeout as nextTurn } from 'node:timers/promises'
 import { freePort } from '../../../test/support/tools/free-port.ts'
 import { PortTaken } from '../driver.ts'
 import { createForwarder, type ForwardedGuest } from './forwarder.ts'
@@ -89,6 +90,26 @@ describe('ports of a VM on Apple silicon', () => {
       await exchange(hostPort, Buffer.alloc(0)).catch(() => undefined)
     }
     assert.deepEqual(told, ['confirmed', ['127.0.0.9', 'ECONNREFUSED']])
+  })
+
+  it('the ports of a VM on Apple silicon end a connection that the guest breaks off before it is confirmed', async () => {
+    let guestSocket: net.Socket | undefined
+    const guestPort = await serve('127.0.0.9', (socket) => {
+      guestSocket = socket
+      socket.on('error', () => undefined)
+    })
+    const hostPort = await freePort()
+    const confirm = async () => {
+      while (!guestSocket) await nextTurn()
+      guestSocket.resetAndDestroy()
+      // Until this process has received the reset.
+      await nextTurn(200)
+    }
+    const guest = { address: async () => '127.0.0.9', confirm }
+    await open(guest).open({ ip, forwards: [{ protocol: 'tcp', hostPort, guestPort }] })
+    const client = net.connect(hostPort, ip)
+    cleanUp.push(() => client.destroy())
+    await assert.rejects(once(client, 'close', { signal: AbortSignal.timeout(10_000) }), { code: 'ECONNRESET' })
   })
 
   it('the ports of a VM on Apple silicon forward datagrams, and answers to their sender', async () => {

@@ -157,7 +157,11 @@ function connect(host: string, port: number): Promise<net.Socket> {
 
 /** Joins two connections until both ends have finished. If one breaks off, so does the other. */
 function join(near: net.Socket, far: net.Socket): void {
-  if (near.destroyed) return void far.destroy()
+  if (near.destroyed || far.destroyed) {
+    far.destroy()
+    near.resetAndDestroy()
+    return
+  }
   near.on('close', () => far.destroy())
   far.on('close', () => near.destroy())
   near.pipe(far)
