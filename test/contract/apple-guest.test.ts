@@ -6,7 +6,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, it } from 'node:test'
 import { AppleDriver } from '../../src/drivers/apple/driver.ts'
-import { tartFile } from '../../src/drivers/apple/machine.ts'
+import { readMachine, tartFile } from '../../src/drivers/apple/machine.ts'
 import { installStandIn } from '../support/stand-ins/tart/install.ts'
 import { eventually } from '../support/tools/eventually.ts'
 import { blankMac, tartsOf } from './driver-apple.ts'
@@ -34,7 +34,7 @@ it('a guest on Apple silicon has its metadata and runs its first-boot script onc
   let second: AppleDriver | undefined
   try {
     await first.start(handle, vm, never)
-    const { name } = JSON.parse(await fs.readFile(path.join(handle.folder, 'apple.json'), 'utf8'))
+    let name = (await readMachine(handle.folder))?.name ?? ''
     const inGuest = (file: string): string => path.join(handle.folder, 'tart', 'vms', name, file)
     const scripts = async (): Promise<readonly { words: string[]; script: string }[]> =>
       (await fs.readFile(inGuest('stand-in.scripts'), 'utf8').catch(() => ''))
@@ -74,6 +74,19 @@ it('a guest on Apple silicon has its metadata and runs its first-boot script onc
       assert.match((observed?.state === 'running' && observed.note) || '', failed)
     }, 60_000)
     assert.equal((await scripts()).length, 2, 'the script, and what this test ran')
+
+    // The guest ends by itself, so the driver is not asked to stop it.
+    for (const pid of await tartsOf(handle)) process.kill(pid, 'SIGKILL')
+    const agent = second
+    await eventually(async () => assert.notEqual((await agent.inspect(handle)).state, 'running'), 60_000)
+    await second.reverting.revert(handle, vm)
+    await second.start(handle, vm, never)
+    name = (await readMachine(handle.folder))?.name ?? ''
+    await fs.writeFile(inGuest('stand-in.guest-agent'), '')
+    await eventually(async () => {
+      await agent.inspect(handle)
+      assert.equal((await scripts()).length, 1, 'the first boot of another disk')
+    }, 60_000)
   } finally {
     await (second ?? first).destroy(handle)
     await second?.close()

@@ -23,14 +23,17 @@ const agentMs = 300_000
 const scriptMs = 86_400_000
 const log = '/var/log/svc3-first-boot.log'
 
-/** The script survives the end of the connection. Its output may be secret, and stays in the guest. */
+/**
+ * The script survives the end of the connection, and has the usual umask: others may need the files that it makes. Its output
+ * may be secret, and stays in the guest.
+ */
 const detached = (script: string): string => `umask 077
 d=$(mktemp -d /tmp/svc3.XXXXXX) || exit 1
 cat > "$d/start" <<'svc3-end'
 ${script}
 svc3-end
 chmod 700 "$d/start"
-(trap '' HUP; "$d/start"; echo $? > "$d/code") > ${log} 2>&1 < /dev/null &
+(umask 022; trap '' HUP; "$d/start"; echo $? > "$d/code") > ${log} 2>&1 < /dev/null &
 wait $!
 echo svc3-ended "$(cat "$d/code")"
 rm -rf "$d"
@@ -50,7 +53,7 @@ export class FirstBoot {
     this.#changed = changed
   }
 
-  /** Call this as often as you like while the VM runs. */
+  /** May be repeated while the VM runs. */
   begin(disk: string): void {
     if (this.#work) return
     this.#work = new AbortController()
@@ -65,6 +68,7 @@ export class FirstBoot {
     )
   }
 
+  /** Called when the VM stops, and before each launch: a guest may have ended by itself before its script ran. */
   end(): void {
     this.#work?.abort()
     this.#work = undefined

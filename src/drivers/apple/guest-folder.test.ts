@@ -226,6 +226,13 @@ describe('first-boot script', () => {
     assert.match(first.note, /unknown/)
   })
 
+  it('a first-boot script makes files that others can read, as an administrator does', async () => {
+    const made = path.join(root, 'made')
+    await boot(await prepared(`echo public > "$(dirname "$0")/../made"`), guest())
+    assert.equal((await fs.stat(made)).mode & 0o777, 0o644)
+    assert.equal((await fs.stat(path.join(root, 'svc3-first-boot.log'))).mode & 0o777, 0o600)
+  })
+
   it('a first-boot script runs by the interpreter that its first line names', async () => {
     const folder = await prepared('#!/bin/cat\nshown as it is\n')
     assert.equal((await boot(folder, guest())).note, undefined)

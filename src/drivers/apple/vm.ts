@@ -278,6 +278,7 @@ export class AppleVm {
     const run: AppleRun = { version: 1, bootId: await hostBootId(), name, options, doors, ...(note && { note }) }
     await this.#allowance.take(this.#folder, name)
     this.#addresses.use(name)
+    this.#firstBoot.end()
     try {
       const booted = await bringUp(this.#tart, this.#folder, run, {
         signal,
