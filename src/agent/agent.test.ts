@@ -345,6 +345,35 @@ describe('agent', () => {
     assert.match(report.warning ?? '', /The disk has grown, but its partition and file system have not/)
   })
 
+  it('the agent grows the file system through an agent in the guest, also if the start of the VM has a warning', async () => {
+    await deploy('a')
+    const driver = scriptedDriver(world)
+    const scripts: string[] = []
+    let growth: string | undefined
+    await rig.restart({
+      driver: {
+        ...driver,
+        start: async (...given) => ({ ...(await driver.start(...given)), note: 'it has no screen' }),
+        resizing: {
+          grow: async (...given) => growth ?? driver.resizing?.grow(...given),
+          diskBytes: async () => 0,
+        },
+        inside: {
+          shell: async (_, script) => {
+            scripts.push(script)
+            return 'svc3-system Darwin 0\nsvc3-sizes 1000 2000 2100\n'
+          },
+        },
+      },
+    })
+    const grown = await server.fulfilled(server.want({ uid: 'a', diskGb: 20 }))
+    assert.deepEqual([grown.warning, scripts.length], ['it has no screen', 2])
+    growth = 'the recovery partition cannot move'
+    const stuck = await server.fulfilled(server.want({ uid: 'a', diskGb: 30 }))
+    assert.match(stuck.warning ?? '', /^it has no screen; .*the recovery partition cannot move/)
+    assert.equal(scripts.length, 2)
+  })
+
   it('the agent continues a deployment that an earlier agent did not complete', async () => {
     const { reached } = world.block('start')
     const desired = server.want({ uid: 'a' })

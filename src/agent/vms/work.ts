@@ -56,6 +56,8 @@ interface StepContext extends Task {
   /** Copies of images are leased until this is disposed. */
   readonly held: AsyncDisposableStack
   spec: VmSpec | undefined
+  /** What the driver says about the start. */
+  note: string | undefined
   warning: string | undefined
 }
 
@@ -68,6 +70,7 @@ export async function carryOut({ kind, steps }: Work, task: Task): Promise<WorkO
     held,
     needsCompleteImage: steps.includes('grow'),
     spec: undefined,
+    note: undefined,
     warning: undefined,
   }
   try {
@@ -80,7 +83,8 @@ export async function carryOut({ kind, steps }: Work, task: Task): Promise<WorkO
       if (state) task.stateChanged(state)
     }
     failpoint(failPointOf(kind, 'done'))
-    return { as: 'done', warning: context.warning }
+    const warnings = [context.note, context.warning].filter((one) => one !== undefined)
+    return { as: 'done', warning: warnings.join('; ') || undefined }
   } catch (error) {
     // Work that was interrupted or lacked a port is not undone: the next plan starts from the observed state.
     if (task.signal.aborted || isPortTaken(error)) return { as: 'failed', error, leftovers: [] }
@@ -123,7 +127,7 @@ const actions: Readonly<Record<WorkStep, (context: StepContext) => Promise<void>
     // This is written before the start, because an agent that replaces this one has to serve the image to the VM.
     if (spec.image.socket !== undefined) await context.save(arrivingOf(spec))
     const { note } = await context.tools.driver.start(context.handle, spec, context.signal)
-    context.warning = note ?? context.warning
+    context.note = note
   },
 
   stop: (context) => takeDown(context, context.tools.graceSeconds),
