@@ -142,7 +142,7 @@ export class AppleDriver implements Driver {
     list: ({ folder }: Handle) => listCaptures(folder),
   }
 
-  readonly reach = { last: ({ folder }: Handle) => this.#vm(folder).reach }
+  readonly reach = { last: ({ folder }: Handle) => this.#vms.get(folder)?.reach }
 
   readonly ports = {
     holds: async ({ folder }: Handle, port: number, ip: string) => this.#vm(folder).holds(port, ip),

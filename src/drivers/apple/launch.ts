@@ -8,14 +8,13 @@ import type { Started, VmSpec } from '../driver.ts'
 import { hostOptions, writeGuestFolder } from './guest-folder.ts'
 import { isSuspendable, isSuspended, readTartConfig, renewMac, requireMachine, tartFile } from './machine.ts'
 import { type AppleRun, findProcess, lastOfLog, printedVnc, spawnTart, writeRun } from './run.ts'
-import { isStorageLocked, StartError } from './start-errors.ts'
+import { mayPass, StartError } from './start-errors.ts'
 import { isRunning, type Tart } from './tart.ts'
 
 const contactMs = 120_000
 const pauseMs = 50
 /** macOS 13, and some versions of tart with a long path, have no control socket. A VM that has run this long is taken for up. */
 const withoutSocketMs = 10_000
-/** The framework may hold the files of a VM for some seconds after its end. */
 const lockRetry = { attempts: Infinity, withinMs: 10_000, firstDelayMs: 500, maxDelayMs: 1_000 }
 
 /** The network of a guest. Ports are forwarded in each case. */
@@ -70,7 +69,7 @@ export async function bringUp(tart: Tart, folder: string, run: AppleRun, options
     await retry(() => launch(tart, folder, run, options), {
       policy: lockRetry,
       signal: options.signal,
-      isRetriable: isStorageLocked,
+      isRetriable: mayPass,
     })
     return {}
   } catch (error) {

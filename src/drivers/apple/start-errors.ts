@@ -1,6 +1,5 @@
 // What tart, Softnet and Apple's framework print when a VM does not start, and what the user is told about it. The texts are
 // from tart's sources and from reports of its users; no Mac has shown them to svc3.
-import os from 'node:os'
 
 type StartErrorKind = 'limit' | 'keychain' | 'storage' | 'softnet' | 'bridge' | 'host' | 'running' | 'unnamed'
 
@@ -10,10 +9,9 @@ interface KnownError {
   readonly advice: string
 }
 
-const user = os.userInfo().username
 const unlock =
-  `log in as ${user} at the screen of this Mac and turn on automatic login, or run ` +
-  `'security unlock-keychain login.keychain' as ${user}; then start the VM again`
+  "log in as the agent's user at the screen of this Mac and turn on automatic login, or run " +
+  "'security unlock-keychain login.keychain' as that user; then start the VM again"
 
 /** The first row that matches counts. */
 const knownErrors: readonly KnownError[] = [
@@ -92,4 +90,6 @@ export class StartError extends Error {
   }
 }
 
-export const isStorageLocked = (error: unknown): boolean => error instanceof StartError && error.kind === 'storage'
+/** The framework holds the files of a VM, and may count it, for some seconds after its end. */
+export const mayPass = (error: unknown): boolean =>
+  error instanceof StartError && (error.kind === 'storage' || error.kind === 'limit')
