@@ -228,16 +228,12 @@ export class SimulatedDriver implements Driver {
     list: async ({ folder }: Handle) => (await this.#read(folder))?.captures ?? [],
   }
 
-  readonly reach = {
-    last: (_: Handle): GuestReach => this.#knobs.reach ?? simulatedReach,
-  }
+  readonly reach = { last: (): GuestReach => this.#knobs.reach ?? simulatedReach }
 
   readonly warm = {
     /** Does not run the command. Every command passes, except `false`. */
     prepare: async (_: Handle, { readyCommand }: BootingVm): Promise<boolean> => readyCommand !== 'false',
-    park: async ({ folder }: Handle): Promise<void> => {
-      await this.#turn('suspend', folder, 'running', 'suspended')
-    },
+    park: this.suspension.suspend,
     claim: ({ folder }: Handle, vm: VmSpec): Promise<Started> =>
       exclusively(folder, async () => {
         const now = await this.#required(folder)

@@ -65,7 +65,8 @@ async function isForwarded(vm: VmSpec): Promise<boolean> {
 const guestPort = async () => [{ protocol: 'tcp', hostPort: await freePort(), guestPort: 8_080 }] as const
 
 describe('faults of tart (on its stand-in)', { timeout: 600_000 }, () => {
-  const unlock = /log in as the agent's user at the screen of this Mac .* or run 'security unlock-keychain login\.keychain' as/
+  const unlock =
+    /log in as the agent's user at the screen of this Mac .* or run 'security unlock-keychain login\.keychain' as/
   const told: Readonly<Record<string, readonly [Faults['start'], RegExp]>> = {
     'a locked keychain (-9)': ['keychain-9', unlock],
     'a start that fails without a reason (1)': ['keychain-1', unlock],

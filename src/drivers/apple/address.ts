@@ -73,18 +73,11 @@ export class AddressBook implements ForwardedGuest {
       return
     }
     this.#known = undefined
-    if (owners.length === 0)
-      this.#note({
-        reason: 'NoRoute',
-        message: `${address} is not in the ARP table of this Mac, so its owner is unknown`,
-      })
-    else
-      this.#note({
-        reason: 'OtherGuest',
-        message:
-          `${address} belongs to ${owners.join(' and ')}, and this VM is ${macAddress}: the Mac gave its address to another ` +
-          'guest. Restart the VM; docs/operate/hosts-macos.md says how to shorten leases',
-      })
+    const unknown = `${address} is not in the ARP table of this Mac, so its owner is unknown`
+    const other =
+      `${address} belongs to ${owners.join(' and ')}, and this VM is ${macAddress}: the Mac gave its address to another ` +
+      'guest. Restart the VM; docs/operate/hosts-macos.md says how to shorten leases'
+    this.#note(owners.length === 0 ? { reason: 'NoRoute', message: unknown } : { reason: 'OtherGuest', message: other })
     throw new Error(`the guest at ${address} is not confirmed`)
   }
 
@@ -119,16 +112,12 @@ export class AddressBook implements ForwardedGuest {
     const found = await vmAddress(tart, folder, name)
     if (found !== undefined && name === this.#name)
       this.#known = { address: found, untilMs: performance.now() + rememberedMs }
-    if (found === undefined)
-      this.#note({
-        reason: 'NoAddress',
-        message: 'the guest has no address yet: it is booting, has no network, or got no DHCP lease',
-      })
-    const done = () => {
+    const message = 'the guest has no address yet: it is booting, has no network, or got no DHCP lease'
+    if (found === undefined) this.#note({ reason: 'NoAddress', message })
+    const ended = () => {
       this.#asking = undefined
     }
-    if (found === undefined) setTimeout(done, pauseMs).unref()
-    else done()
+    setTimeout(ended, found === undefined ? pauseMs : 0).unref()
     return found
   }
 }

@@ -41,23 +41,15 @@ export class AppleDriver implements Driver {
   readonly #vms = new Map<string, AppleVm>()
 
   constructor(options: AppleOptions = {}) {
-    const {
-      program,
-      home = usualHome(),
-      dataDir,
-      network = { kind: 'shared' },
-      screen,
-      arp,
-      directories = [],
-    } = options
-    this.#tart = createTart(program)
+    const { home = usualHome(), dataDir, network = { kind: 'shared' }, screen, directories = [] } = options
+    this.#tart = createTart(options.program)
     this.#allowance = new Allowance(this.#tart, { home, dataDir })
     this.#host = {
       tart: this.#tart,
       allowance: this.#allowance,
       network,
       directories,
-      readArp: arpTable(arp),
+      readArp: arpTable(options.arp),
       isScreenSafe: async () => screen === 'open' || (await options.isScreenRuleLoaded?.()) === true,
     }
   }

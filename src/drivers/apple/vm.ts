@@ -112,8 +112,8 @@ export class AppleVm {
     return this.#alone(() => createMachine(this.#folder, vm, this.#tart))
   }
 
-  async start(vm: VmSpec, signal: AbortSignal): Promise<Started> {
-    const started = await this.#alone(async () => {
+  start(vm: VmSpec, signal: AbortSignal): Promise<Started> {
+    return this.#change(async () => {
       signal.throwIfAborted()
       const { state } = await this.#settle()
       const { screen, ...rest } = vm
@@ -143,8 +143,6 @@ export class AppleVm {
         throw error
       }
     })
-    this.#watch.notify()
-    return started
   }
 
   get reach(): GuestReach | undefined {
@@ -155,20 +153,18 @@ export class AppleVm {
     return this.#forwarder.holds(port, ip)
   }
 
-  async stop(options: StopOptions): Promise<void> {
-    await this.#alone(async () => {
+  stop(options: StopOptions): Promise<void> {
+    return this.#change(async () => {
       await this.#end(options)
       await removeSecrets(this.#folder)
     })
-    this.#watch.notify()
   }
 
-  async destroy(): Promise<void> {
-    await this.#alone(async () => {
+  destroy(): Promise<void> {
+    return this.#change(async () => {
       await this.#end({ graceSeconds: 0 })
       await fs.rm(this.#folder, { recursive: true, force: true })
     })
-    this.#watch.notify()
   }
 
   /** Runs `work` unless the VM is running or suspended: the disk of a suspended VM is in use. */
@@ -180,8 +176,8 @@ export class AppleVm {
     })
   }
 
-  async suspend(): Promise<void> {
-    await this.#alone(async () => {
+  suspend(): Promise<void> {
+    return this.#change(async () => {
       const { state } = await this.#settle()
       if (state === 'suspended') return
       const found = await this.#found()
@@ -198,11 +194,10 @@ export class AppleVm {
       await writeRun(this.#folder, { ...still, problem })
       throw new Error(problem)
     })
-    this.#watch.notify()
   }
 
-  async resume(): Promise<void> {
-    await this.#alone(async () => {
+  resume(): Promise<void> {
+    return this.#change(async () => {
       const { state } = await this.#settle()
       if (state === 'running') return
       const run = await readRun(this.#folder)
@@ -210,12 +205,11 @@ export class AppleVm {
       await this.#forwarder.open(run.doors)
       await this.#launch(run, AbortSignal.timeout(resumeMs))
     })
-    this.#watch.notify()
   }
 
   /** Clones the files while the VM is held still: macOS is suspended for it, other guests are restarted. */
-  async capture({ id, withMemory }: CaptureOptions, signal: AbortSignal): Promise<Capture> {
-    const capture = await this.#alone(async () => {
+  capture({ id, withMemory }: CaptureOptions, signal: AbortSignal): Promise<Capture> {
+    return this.#change(async () => {
       const known = await findCapture(this.#folder, id)
       if (known) return known
       const observed = await this.#settle()
@@ -228,8 +222,6 @@ export class AppleVm {
       const notes = [...(note === undefined ? [] : [note]), ...(withMemory ? [noMemory] : [])]
       return recordCapture(this.#folder, { id, clone, note: notes.length === 0 ? undefined : notes.join('. ') })
     })
-    this.#watch.notify()
-    return capture
   }
 
   release(id: string): Promise<void> {
@@ -332,9 +324,10 @@ export class AppleVm {
     if (run.problem !== undefined) return { state: 'failed', problem: run.problem }
     const found = await this.#found()
     if (found && run.isEnding) return { state: 'running' }
-    if (found && !run.process) return this.#adopt(found)
     if (found) {
-      await this.#reopen(run)
+      // The agent that started it died before it was up.
+      if (!run.process) await writeRun(this.#folder, { ...run, process: found.process })
+      await this.#reopen({ ...run, process: found.process })
       this.#firstBoot.begin(run.name)
       return { state: 'running', ...noted(run.note, this.#firstBoot.note) }
     }
@@ -355,13 +348,6 @@ export class AppleVm {
     return { state: 'failed', problem }
   }
 
-  /** Takes over a VM whose agent died before it was up. */
-  async #adopt({ run, process }: RunningMachine): Promise<Observed> {
-    await writeRun(this.#folder, { ...run, process })
-    await this.#reopen({ ...run, process })
-    return { state: 'running' }
-  }
-
   /** Opens the ports of a running VM. A port that is in use is tried again at the next inspection. */
   async #reopen(run: AppleRun): Promise<void> {
     if (this.#forwarder.isOpen) return
@@ -375,6 +361,12 @@ export class AppleVm {
     if (!run || run.problem !== undefined || !(await isOfThisBoot(run))) return undefined
     const process = await findProcess(this.#folder, run)
     return process && { run, process }
+  }
+
+  async #change<T>(work: () => Promise<T>): Promise<T> {
+    const result = await this.#alone(work)
+    this.#watch.notify()
+    return result
   }
 
   #alone<T>(work: () => Promise<T>): Promise<T> {
