@@ -95,7 +95,7 @@ describe('faults of tart (on its stand-in)', { timeout: 600_000 }, () => {
       const vm = await arrange({ start: { fault, times: 2 } })
       assert.deepEqual(await vm.start(), {})
       assert.deepEqual(await vm.driver.inspect(vm.handle), { state: 'running' })
-      assert.equal((await vm.driver.probe()).maxMacosVms, 2)
+      assert.equal((await vm.driver.probe()).noMacos, undefined)
     })
 
   it('faults of tart: a limit of VMs that none explains asks for a restart of the Mac, and closes its seats until then', async () => {
