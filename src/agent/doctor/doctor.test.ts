@@ -97,10 +97,11 @@ describe('doctor, host', () => {
       )
     const linux = 'flags\t\t: fpu sse4_1 sse4_2 constant_tsc nonstop_tsc avx avx2\n'
     assert.equal((await on(linux)).result, 'ok')
-    assert.equal((await on('SSE4.1 SSE4.2 AVX1.0\nBMI1 AVX2 SMEP\nSYSCALL XD 1GBPAGE RDTSCP TSCI\n')).result, 'ok')
+    assert.equal((await on('FPU SSE4.1 SSE4.2 AVX1.0\nBMI1 AVX2 SMEP\nSYSCALL XD 1GBPAGE RDTSCP TSCI\n')).result, 'ok')
     const old = await on(linux.replace('avx2', ''))
     assert.deepEqual([old.result, old.found], ['warning', 'lacks AVX2: macOS 13 and newer do not boot'])
     assert.match((await on(linux.replace('nonstop_tsc', ''))).found, /invariant TSC/)
+    for (const unknown of ['', 'Features\t: fp asimd\n']) assert.equal((await on(unknown)).found, 'not known')
     const oldest = await on(linux.replace('sse4_2', ''))
     assert.deepEqual([oldest.result, oldest.preventsMacos], ['problem', true])
   })

@@ -114,6 +114,8 @@ export const processorCheck = (isNeeded: () => Promise<boolean>, features = proc
   async look() {
     if (!(await isNeeded())) return ok('not checked, because macOS on Intel is not configured')
     const known = await features()
+    // All Intel processors have it. sysctl shows nothing if one of the names is missing.
+    if (!/\bfpu\b/i.test(known)) return ok('not known')
     const need = processorNeeds.find(({ flag }) => !flag.test(known))
     if (!need) return ok('has what macOS needs')
     const found = `lacks ${need.lacks}`

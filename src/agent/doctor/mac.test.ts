@@ -96,6 +96,8 @@ describe('checks of a Mac', () => {
       ['12', { ...version('12.7'), ...support }, 'problem', /12\.7/, /Update this Mac to macOS 15/],
       ['guest', { ...version('15.6'), 'sysctl -n kern.hv_support': '0\n' }, 'problem', /none/, /this macOS is a VM/],
     ])
+    const guest = await look('virtualisation', {}, { ...version('15.6'), 'sysctl -n kern.hv_support': '0\n' })
+    assert.equal(guest.preventsMacos, true)
     for (const other of [
       { ...host, arch: 'x64' },
       { ...host, platform: 'linux' },
@@ -112,6 +114,7 @@ describe('checks of a Mac', () => {
       ['at the screen', { ...sequoia, ...screen('admin') }, 'ok', /^admin at the screen, .* \(System session of admin\)$/],
       ['keychain only', { ...sequoia, ...screen('root'), [keychain]: '' }, 'ok', /^no user at the screen, login keychain unlocked/],
       ['older macOS', { ...version('14.7'), ...screen('root') }, 'ok', /locked or missing/],
+      ['behind another user', { ...sequoia, ...screen('guest'), 'launchctl print gui/501': 'gui/501 = {' }, 'ok', /^guest at/],
       ['neither', { ...sequoia, ...screen('root') }, 'problem', /locked or missing/, /Log in as admin .*security unlock-keychain \/Users/],
       ['another user', { ...sequoia, ...screen('guest') }, 'problem', /^guest at the screen/, /Log in as admin/],
     ]) // biome-ignore format: a table

@@ -55,7 +55,7 @@ const macCheck = (ask: RunTool, { platform, arch }: MacHost): Check => ({
       return problem(`${platform} on ${arch}`, 'Use --driver qemu here; tart runs on Macs with Apple silicon')
     const version = await macosVersion(ask)
     if ((await ask('sysctl', '-n', 'kern.hv_support')).trim() !== '1')
-      return problem(`macOS ${version}, none`, 'Use a physical Mac; this macOS is a VM')
+      return { ...problem(`macOS ${version}, none`, 'Use a physical Mac; this macOS is a VM'), preventsMacos: true }
     const chip = await ask('sysctl', '-n', 'machdep.cpu.brand_string').catch(() => '')
     const isNew = Number(/Apple M(\d+)/.exec(chip)?.[1] ?? 0) >= minChipOfNewGuests
     const guests = isNew ? `; ${chip.trim()} boots guests with macOS 13.4 or newer only` : ''
@@ -83,20 +83,22 @@ const sleepCheck = (ask: RunTool): Check => ({
  * Apple's framework makes a key for each macOS VM in the login keychain. The keychain is unlocked by a login at the screen
  * or by its password. The question about the keychain fails at once in the session of a daemon, which cannot ask back.
  */
-const sessionCheck = (ask: RunTool, { user, home }: MacHost): Check => ({
+const sessionCheck = (ask: RunTool, { user, uid, home }: MacHost): Check => ({
   check: 'login session',
   async look() {
     const keychain = path.join(home, 'Library/Keychains/login.keychain-db')
-    const [version, screen, session, isUnlocked] = await Promise.all([
+    const [version, screen, session, isLoggedIn, isUnlocked] = await Promise.all([
       macosVersion(ask),
       ask('stat', '-f', '%Su', '/dev/console'),
       ask('launchctl', 'managername').catch(() => 'unknown'),
+      // Exists for a login behind that of another user, too: by Screen Sharing or fast user switching.
+      succeeds(ask('launchctl', 'print', `gui/${uid}`)),
       succeeds(ask('security', 'show-keychain-info', keychain)),
     ])
     const atScreen = screen.trim() === 'root' ? 'no user' : screen.trim()
     const words = `${atScreen} at the screen, login keychain ${isUnlocked ? 'unlocked' : 'locked or missing'}`
     const found = `${words} (${session.trim()} session of ${user})`
-    if (atScreen === user || isUnlocked || majorOf(version) < guardedMacos) return ok(found)
+    if (atScreen === user || isLoggedIn || isUnlocked || majorOf(version) < guardedMacos) return ok(found)
     const advice = `Log in as ${user} at the screen or by Screen Sharing. Without a screen, run as ${user} after each restart: security unlock-keychain ${keychain}`
     return { ...problem(found, advice), preventsMacos: true }
   },
