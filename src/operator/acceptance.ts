@@ -7,6 +7,7 @@ import { type Context, defineCommand, type Options } from '../cli/command.ts'
 import { readPassword } from '../cli/connect/password.ts'
 import { Failure, Interrupted, UsageError } from '../cli/line/usage.ts'
 import { version } from '../control-plane/version.ts'
+import { readFileIfPresent } from '../platform/files.ts'
 import { LockedError, withLockFile } from '../platform/lock-file.ts'
 import { Lab } from './acceptance/lab.ts'
 import {
@@ -53,12 +54,10 @@ export const command = defineCommand({
     if (process.platform === 'darwin' && process.getuid?.() === 0)
       throw new UsageError('Root cannot run VMs with tart', 'Run it as the user of the VMs, without sudo')
     const folder = path.resolve(context.host.workingDir, options.data ?? path.join(os.homedir(), '.svc3-acceptance'))
-    const files = await fs.readdir(folder).catch((): string[] => [])
-    if (files.length > 0 && !files.includes('server.log'))
-      throw new UsageError(`${folder} has other files`, 'Choose another folder with --data')
-    if (options['after-reboot'] && files.length === 0)
-      throw new Failure('No run waits for a restart', 'Run svc3 agent acceptance --before-reboot first')
     const lab = new Lab(folder, context.host.self)
+    const isUsed = await lab.isUsed()
+    if (options['after-reboot'] && !isUsed)
+      throw new Failure('No run waits for a restart', 'Run svc3 agent acceptance --before-reboot first')
     return await withLockFile(`${folder}.lock`, () => runAcceptance(context, lab, options)).catch((error) => {
       if (!(error instanceof LockedError)) throw error
       throw new Failure(`Another acceptance run uses ${folder}`, `Wait for it, or stop process ${error.pid}`)
@@ -118,7 +117,9 @@ function registryOf(text: string): URL {
 }
 
 async function readEarlier({ workingDir, now }: Context['host']): Promise<Report> {
-  const report = JSON.parse(await fs.readFile(path.join(workingDir, reportFiles.json), 'utf8')) as Report
+  const text = await readFileIfPresent(path.join(workingDir, reportFiles.json))
+  if (text === undefined) throw new Failure(`${workingDir} has no report`, 'Run it in the folder of the first run')
+  const report = JSON.parse(text) as Report
   if (now().getTime() - os.uptime() * 1_000 > Date.parse(report.at)) return report
   throw new Failure('This host was not restarted since the run', 'Restart it, then try again')
 }

@@ -6,6 +6,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Node } from '../../api/nodes/nodes.ts'
+import { UsageError } from '../../cli/line/usage.ts'
 import { readConnection } from '../../control-plane/connection.ts'
 import { daemonFolder, labels, launchdList, logFile } from '../../host/launchd.ts'
 import { childEnvironment, exec, lastLines } from '../../platform/exec.ts'
@@ -14,6 +15,8 @@ import { succeeds } from '../../platform/succeeds.ts'
 
 const label = 'io.svc3.acceptance'
 const plist = `${daemonFolder}/${label}.plist`
+/** Its name marks a folder that a run may delete. */
+const serverLog = 'svc3-acceptance-server.log'
 const maxWaitMs = 60_000
 /** Steps have time limits of their own. */
 const commandMs = 7_200_000
@@ -57,6 +60,16 @@ export class Lab {
     return path.join(this.folder, ...names)
   }
 
+  /** Whether a run left the folder. Throws if it is anything else than such a folder or an empty one. */
+  async isUsed(): Promise<boolean> {
+    const files = await fs.readdir(this.folder).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return [] as string[]
+      throw new UsageError(`${this.folder} cannot be used (${error.code})`, 'Choose another folder with --data')
+    })
+    if (files.length === 0 || files.includes(serverLog)) return files.length > 0
+    throw new UsageError(`${this.folder} has other files`, 'Choose another folder with --data')
+  }
+
   /** Without variables of svc3, which would lead to another server. */
   get #environment(): Readonly<Record<string, string>> {
     const { TART_HOME } = process.env
@@ -66,19 +79,19 @@ export class Lab {
   async serve(signal: AbortSignal, port: number): Promise<void> {
     const data = this.at('server')
     const listen = ['--listen', `127.0.0.1:${port}`, '--kubernetes-listen', 'none']
-    const ownPid = await this.#spawn('server.log', ['dev', ...listen, '--nodes', 'arm64=0,amd64=0', '--data', data])
+    const ownPid = await this.#spawn(serverLog, ['dev', ...listen, '--nodes', 'arm64=0,amd64=0', '--data', data])
     this.url = await until(limited(signal), async () => {
       const { pid, apiUrl } = (await readConnection(data)) ?? {}
       if (pid === ownPid && apiUrl) return apiUrl
-      throw new Error(`The server did not start: ${await this.#logged('server.log')}`)
+      throw new Error(`The server did not start: ${await this.#logged(serverLog)}`)
     })
   }
 
   /** Starts the agent in place of one that runs, and waits until its node is ready. VMs keep running. */
   async startAgent(signal: AbortSignal, { url = this.url, images = '' } = {}): Promise<Node> {
     await this.#unload()
-    await this.#end(` --data ${this.at('node')} `)
     const dataDir = this.at('node')
+    await this.#end(` --data ${dataDir} `)
     await fs.mkdir(dataDir, { recursive: true, mode: 0o700 })
     // The rule that closes screens to other hosts comes with `svc3 agent install`.
     await fs.writeFile(this.at('node', 'agent.json'), '{"apple":{"screen":"open"}}', { mode: 0o600 })
@@ -129,15 +142,20 @@ export class Lab {
     return (await exec(program, words, { ...options, timeoutMs: commandMs })).stdout.trim()
   }
 
+  /** Whole arguments: a shell or editor may have the folder in its own. */
+  get #services(): readonly string[] {
+    return ['server', 'node'].map((name) => ` --data ${this.at(name)} `)
+  }
+
   /** Kills the server, and the agent, which launchd starts again. VMs keep running. */
   stop(): Promise<void> {
-    return this.#end(` --data ${this.folder}/`)
+    return this.#end(...this.#services)
   }
 
   /** Ends everything that uses the folder, also what a killed run left, and deletes the folder. */
   async cleanUp(): Promise<void> {
     await this.#unload()
-    await this.#end(` --data ${this.folder}/`, ` --dir=svc3:${this.folder}/`)
+    await this.#end(...this.#services, ` --dir=svc3:${this.folder}/`)
     await fs.rm(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
   }
 

@@ -25,13 +25,15 @@ describe('the report of an acceptance run', () => {
       `ssh to ${host} at 10.0.4.17:22 failed; ${path.join(os.homedir(), 'x/agent.log')}`,
       'vnc://:able-baker@127.0.0.1:5901 of 52:54:00:ab:cd:ef on 127.0.0.1; svc3 3.0.0; REG:5000',
       'rack-7.example.com:5000/team',
+      'fe80::1c2d:3ff:fe04:5%en0 and [2001:db8::7]:49160, but not ::1 at 09:00',
     ].join('\n')
     const clean = anonymous(text, { 'rack-7.example.com:5000': 'REGISTRY' })
-    assert.doesNotMatch(clean, /10\.0\.4\.17|able-baker|52:54|rack-7/)
+    assert.doesNotMatch(clean, /10\.0\.4\.17|able-baker|52:54|rack-7|fe80|2001/)
     if (host.length > 2 && host !== 'localhost') assert.ok(!clean.includes(host))
     assert.ok(!clean.includes(`${os.homedir()}/x`))
     assert.match(clean, /127\.0\.0\.1; svc3 3\.0\.0/)
     assert.match(clean, /REGISTRY\/team/)
+    assert.match(clean, /not ::1 at 09:00/)
   })
 
   it('the report of an acceptance run has counts, reasons in one line, and a row for "Verified on"', () => {

@@ -40,12 +40,15 @@ const wordOf = (name: string): RegExp => new RegExp(`(?<!\\w)${name.replaceAll(/
 export function anonymous(text: string, names: Readonly<Record<string, string>> = {}): string {
   const [host, user] = [os.hostname(), os.userInfo().username]
   const all = { ...names, [os.homedir()]: '~', [host]: 'HOST', [host.replace(/\..*/, '')]: 'HOST', [user]: 'USER' }
-  return Object.entries(all)
-    .filter(([name]) => name.length > 2 && !['localhost', 'root', 'admin'].includes(name))
-    .reduce((result, [name, word]) => result.replaceAll(wordOf(name), word), text)
-    .replaceAll(/(?<![\d.])(?!127\.|0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}(?![\d.])/g, 'ADDRESS')
-    .replaceAll(/\b(?:[0-9a-f]{1,2}:){5}[0-9a-f]{1,2}\b/gi, 'MAC')
-    .replaceAll(/vnc:\/\/\S+/g, 'vnc://…')
+  return (
+    Object.entries(all)
+      .filter(([name]) => name.length > 2 && !['localhost', 'root', 'admin', 'tart'].includes(name))
+      .reduce((result, [name, word]) => result.replaceAll(wordOf(name), word), text)
+      .replaceAll(/(?<![\d.])(?!127\.|0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}(?![\d.])/g, 'ADDRESS')
+      // Of Ethernet and IPv6.
+      .replaceAll(/(?<![\w:])(?!::1(?!\w))(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{1,4}(?![\w:])/gi, 'ADDRESS')
+      .replaceAll(/vnc:\/\/\S+/g, 'vnc://…')
+  )
 }
 
 function table(headers: string, rows: readonly (readonly unknown[])[]): string {

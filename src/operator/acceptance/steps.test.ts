@@ -69,6 +69,21 @@ describe('steps of an acceptance run', () => {
 })
 
 describe('cleaning up after an acceptance run', () => {
+  it('only a folder of an earlier run, an empty one and a new one can be used, because it is deleted', async () => {
+    const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-acceptance-test-'))
+    const isUsed = (name: string): Promise<boolean> => new Lab(path.join(root, name), []).isUsed()
+    try {
+      for (const name of ['empty', 'logs', 'run']) await fs.mkdir(path.join(root, name))
+      for (const file of ['notes', 'logs/server.log', 'run/svc3-acceptance-server.log'])
+        await fs.writeFile(path.join(root, file), '')
+      assert.deepEqual([await isUsed('new'), await isUsed('empty'), await isUsed('run')], [false, false, true])
+      await assert.rejects(isUsed('logs'), /has other files/)
+      await assert.rejects(isUsed('notes'), /cannot be used \(ENOTDIR\)/)
+    } finally {
+      await fs.rm(root, { recursive: true })
+    }
+  })
+
   it('cleaning up ends the processes of the folder and no others, and deletes it', { timeout: 30_000 }, async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-acceptance-test-'))
     const folder = path.join(root, 'run')
@@ -88,6 +103,7 @@ describe('cleaning up after an acceptance run', () => {
       await start('tart', 'run', 'svc3-uid-1ff', `--dir=svc3:${root}/node/vms/uid/guest:ro`),
       await start('svc3', 'agent', '--data', path.join(root, 'node')),
       await start('tail', path.join(folder, 'agent.log')),
+      await start('sh', '-c', `svc3 agent acceptance --data ${folder}/`),
     ]
     try {
       const ended = Promise.all(ours.map((child) => once(child, 'exit')))

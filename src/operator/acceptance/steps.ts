@@ -63,7 +63,9 @@ function toolsOf(trial: Trial, signal: AbortSignal) {
     /** tart's home of a VM, and its name there (docs/reference/drivers.md). */
     async tartOf(name: string): Promise<[home: string, name: string]> {
       const home = lab.at('node', 'vms', (await vm(name)).uid, 'tart')
-      return [home, (await fs.readdir(path.join(home, 'vms')))[0] ?? '']
+      const found = (await fs.readdir(path.join(home, 'vms'))).find((each) => each.startsWith('svc3-'))
+      if (found === undefined) throw new Error(`${home} has no VM`)
+      return [home, found]
     },
     tart: (home: string, ...words: string[]) => lab.tart(home, words, signal),
     address: (home: string, name: string) => until(signal, () => lab.tart(home, ['ip', name], signal)),
