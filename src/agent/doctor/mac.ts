@@ -5,7 +5,7 @@ import path from 'node:path'
 import { missingInTart } from '../../drivers/apple/interface.ts'
 import { succeeds } from '../../platform/succeeds.ts'
 import { counted } from '../../rules/sizes.ts'
-import { type Check, ok, problem, warning } from './doctor.ts'
+import { type Check, type CheckResult, ok, problem, warning } from './doctor.ts'
 
 /** Runs a program and returns its output. */
 export type RunTool = (program: string, ...words: string[]) => Promise<string>
@@ -48,9 +48,27 @@ const setting = (ask: RunTool, domain: string, key: string): Promise<string | un
     () => undefined,
   )
 
-const macCheck = (ask: RunTool, { platform, arch }: MacHost): Check => ({
-  check: 'virtualisation',
-  async look() {
+const maxLeaseSeconds = 3_600
+const defaultLeaseSeconds = 86_400
+const sharingSettings = 'SystemConfiguration/com.apple.InternetSharing.default.plist'
+
+const privateAddress = /^(10|192\.168|172\.(1[6-9]|2\d|3[01]))\./
+const ranges = '"10.0.0.0/8" "172.16.0.0/12" "192.168.0.0/16"'
+const allowLocal = ['Ethernet', 'WiFi']
+  .map(
+    (kind) =>
+      `sudo defaults write com.apple.network.local-network Allowed${kind}LocalNetworkAddresses -array ${ranges}`,
+  )
+  .join(' && ')
+
+const firewall = '/usr/libexec/ApplicationFirewall/socketfilterfw'
+
+const machineProcess = 'com.apple.Virtualization.VirtualMachine'
+
+type Looks = Readonly<Record<string, (ask: RunTool, mac: MacHost) => Promise<CheckResult>>>
+
+const appleLooks: Looks = {
+  async virtualisation(ask, { platform, arch }) {
     if (platform !== 'darwin' || arch !== 'arm64')
       return problem(`${platform} on ${arch}`, 'Use --driver qemu here; tart runs on Macs with Apple silicon')
     const version = await macosVersion(ask)
@@ -66,26 +84,12 @@ const macCheck = (ask: RunTool, { platform, arch }: MacHost): Check => ({
     const saving = major < suspendingMacos ? '. Until then, saving a VM restarts it' : ''
     return warning(found, `Update to macOS ${formulaMacos}: Homebrew installs tart and Softnet only there${saving}`)
   },
-})
 
-/** When a Mac sleeps, its VMs stop, too. */
-const sleepCheck = (ask: RunTool): Check => ({
-  check: 'sleep',
-  async look() {
-    const minutes = Number(/^[ \t]*sleep\s+(\d+)/m.exec(await ask('pmset', '-g'))?.[1] ?? 0)
-    return minutes === 0
-      ? ok('never')
-      : warning(`after ${minutes} minutes`, 'Run sudo pmset -a sleep 0 disksleep 0 displaysleep 0 womp 1 autorestart 1')
-  },
-})
-
-/**
- * Apple's framework makes a key for each macOS VM in the login keychain. The keychain is unlocked by a login at the screen
- * or by its password. The question about the keychain fails at once in the session of a daemon, which cannot ask back.
- */
-const sessionCheck = (ask: RunTool, { user, uid, home }: MacHost): Check => ({
-  check: 'login session',
-  async look() {
+  /**
+   * Apple's framework makes a key for each macOS VM in the login keychain. The keychain is unlocked by a login at the screen
+   * or by its password. The question about the keychain fails at once in the session of a daemon, which cannot ask back.
+   */
+  async 'login session'(ask, { user, uid, home }) {
     const keychain = path.join(home, 'Library/Keychains/login.keychain-db')
     const [version, screen, session, isLoggedIn, isUnlocked] = await Promise.all([
       macosVersion(ask),
@@ -102,22 +106,8 @@ const sessionCheck = (ask: RunTool, { user, uid, home }: MacHost): Check => ({
     const advice = `Log in as ${user} at the screen or by Screen Sharing. Without a screen, run as ${user} after each restart: security unlock-keychain ${keychain}`
     return { ...problem(found, advice), preventsMacos: true }
   },
-})
 
-const vaultCheck = (ask: RunTool): Check => ({
-  check: 'filevault',
-  look: async () =>
-    /FileVault is On/.test(await ask('fdesetup', 'status'))
-      ? warning(
-          'on: after a restart the Mac waits for a password, and no login is automatic',
-          'Run sudo fdesetup disable. To keep it, restart the Mac with sudo fdesetup authrestart',
-        )
-      : ok('off'),
-})
-
-const autoLoginCheck = (ask: RunTool, { user }: MacHost): Check => ({
-  check: 'automatic login',
-  async look() {
+  async 'automatic login'(ask, { user }) {
     const name = await setting(ask, 'com.apple.loginwindow', 'autoLoginUser')
     // Over SSH, sysadminctl may set the name without the password.
     const hasPassword = await succeeds(ask('stat', '/etc/kcpassword'))
@@ -128,16 +118,23 @@ const autoLoginCheck = (ask: RunTool, { user }: MacHost): Check => ({
       `At the Mac's screen, run sudo sysadminctl -autologin set -userName ${user} -password - (asks for the password)`,
     )
   },
-})
 
-const maxLeaseSeconds = 3_600
-const defaultLeaseSeconds = 86_400
-const sharingSettings = 'SystemConfiguration/com.apple.InternetSharing.default.plist'
+  /** tart lists only the VMs of the account that it runs in. */
+  async 'other accounts'(ask, { uid }) {
+    const lines = (await ask('ps', '-axo', 'uid=,user=,comm='))
+      .split('\n')
+      .filter((line) => line.endsWith(machineProcess))
+    const owners = lines.map((line) => line.trim().split(/\s+/)).filter(([owner]) => Number(owner) !== uid)
+    if (owners.length === 0) return ok('run no VMs')
+    const names = [...new Set(owners.map(([, name]) => name))].join(', ')
+    return warning(
+      `${names} ${owners.length === 1 ? 'runs' : 'run'} ${counted(owners.length, 'VM')}`,
+      'Stop these VMs. Apple allows two macOS VMs per Mac, over all accounts',
+    )
+  },
 
-/** About 253 guests have addresses of the Mac, each until its lease ends. Softnet and bridges have other leases. */
-const leaseCheck = (ask: RunTool, { network }: MacHost): Check => ({
-  check: 'dhcp leases',
-  async look() {
+  /** About 253 guests have addresses of the Mac, each until its lease ends. Softnet and bridges have other leases. */
+  async 'dhcp leases'(ask, { network }) {
     if ((await network()).kind !== 'shared') return ok('not needed by this network')
     const bootpd = await setting(ask, sharingSettings, 'bootpd')
     const seconds = Number(/DHCPLeaseTimeSecs"? = "?(\d+)/.exec(bootpd ?? '')?.[1] ?? defaultLeaseSeconds)
@@ -147,21 +144,9 @@ const leaseCheck = (ask: RunTool, { network }: MacHost): Check => ({
       `Run sudo defaults write /Library/Preferences/${sharingSettings} bootpd -dict DHCPLeaseTimeSecs -int 600`,
     )
   },
-})
 
-const privateAddress = /^(10|192\.168|172\.(1[6-9]|2\d|3[01]))\./
-const ranges = '"10.0.0.0/8" "172.16.0.0/12" "192.168.0.0/16"'
-const allowLocal = ['Ethernet', 'WiFi']
-  .map(
-    (kind) =>
-      `sudo defaults write com.apple.network.local-network Allowed${kind}LocalNetworkAddresses -array ${ranges}`,
-  )
-  .join(' && ')
-
-/** macOS refuses what it blocks as if there were no route. */
-const localNetworkCheck = (ask: RunTool, { connect }: MacHost): Check => ({
-  check: 'local network',
-  async look() {
+  /** macOS refuses what it blocks as if there were no route. */
+  async 'local network'(ask, { connect }) {
     if (majorOf(await macosVersion(ask)) < guardedMacos) return ok('not guarded by this macOS')
     const route = await ask('route', '-n', 'get', 'default').catch(() => '')
     const [, gateway = ''] = /gateway: (\S+)/.exec(route) ?? []
@@ -174,23 +159,9 @@ const localNetworkCheck = (ask: RunTool, { connect }: MacHost): Check => ({
         )
       : ok(`${gateway} on ${card} can be reached`)
   },
-})
 
-const updateCheck = (ask: RunTool): Check => ({
-  check: 'automatic updates',
-  look: async () =>
-    (await setting(ask, 'com.apple.SoftwareUpdate', 'AutomaticallyInstallMacOSUpdates')) === '1'
-      ? warning(
-          'on: macOS restarts this Mac and its VMs',
-          'Run sudo defaults write /Library/Preferences/com.apple.SoftwareUpdate AutomaticallyInstallMacOSUpdates -bool false',
-        )
-      : ok('off'),
-})
-
-/** The parser of tart's arguments can list commands and options. */
-const tartCheck = (ask: RunTool): Check => ({
-  check: 'tart options',
-  async look() {
+  /** The parser of tart's arguments can list commands and options. */
+  async 'tart options'(ask) {
     const missing = await ask('tart', '--experimental-dump-help')
       .then(missingInTart)
       .catch(() => undefined)
@@ -199,68 +170,9 @@ const tartCheck = (ask: RunTool): Check => ({
       ? ok('all that svc3 uses')
       : warning(`tart has no ${missing.join(', ')}`, 'Run brew upgrade openai/tools/tart, or report this to svc3')
   },
-})
 
-const firewall = '/usr/libexec/ApplicationFirewall/socketfilterfw'
-
-const firewallCheck = (ask: RunTool, { node }: MacHost): Check => ({
-  check: 'firewall',
-  async look() {
-    if (/disabled/i.test(await ask(firewall, '--getglobalstate'))) return ok('off')
-    if (/enabled/i.test(await ask(firewall, '--getblockall')))
-      return warning('blocks all connections to this Mac, and so to its VMs', `Run sudo ${firewall} --setblockall off`)
-    if (/permitted|allowed/i.test(await ask(firewall, '--getappblocked', node))) return ok(`on, allows ${node}`)
-    return warning(
-      `on, and does not allow ${node}, through which VMs are reached`,
-      `Run sudo ${firewall} --add ${node} && sudo ${firewall} --unblockapp ${node}`,
-    )
-  },
-})
-
-const machineProcess = 'com.apple.Virtualization.VirtualMachine'
-
-/** tart lists only the VMs of the account that it runs in. */
-const othersCheck = (ask: RunTool, { uid }: MacHost): Check => ({
-  check: 'other accounts',
-  async look() {
-    const lines = (await ask('ps', '-axo', 'uid=,user=,comm='))
-      .split('\n')
-      .filter((line) => line.endsWith(machineProcess))
-    const owners = lines.map((line) => line.trim().split(/\s+/)).filter(([owner]) => Number(owner) !== uid)
-    if (owners.length === 0) return ok('run no VMs')
-    const names = [...new Set(owners.map(([, name]) => name))].join(', ')
-    return warning(
-      `${names} ${owners.length === 1 ? 'runs' : 'run'} ${counted(owners.length, 'VM')}`,
-      'Stop these VMs. Apple allows two macOS VMs per Mac, over all accounts',
-    )
-  },
-})
-
-/** macOS keeps daemons from external volumes. Between volumes APFS cannot clone files. */
-const volumeCheck = ({ dataDir, imageDir }: MacHost): Check => ({
-  check: 'volumes',
-  async look() {
-    const folders = await Promise.all([dataDir, imageDir].map((each) => fs.realpath(each).catch(() => each)))
-    const outside = folders.find((each) => each.startsWith('/Volumes/'))
-    if (outside !== undefined)
-      return warning(
-        `${outside} is on another volume than macOS, which keeps services from external disks`,
-        'Move it to the internal disk, or allow node in System Settings → Privacy & Security → Full Disk Access',
-      )
-    const [data, images] = await Promise.all(folders.map((each) => fs.stat(each).catch(() => undefined)))
-    return data && images && data.dev !== images.dev
-      ? warning(
-          `${imageDir} and ${dataDir} are on different volumes: each VM copies its whole image`,
-          'Use one volume for --images and --data',
-        )
-      : ok('one volume for images and VMs')
-  },
-})
-
-/** Softnet needs root. Without the set-user-id bit it asks for a password at every start, which a service cannot answer. */
-const networkCheck = ({ network, findSoftnet }: MacHost): Check => ({
-  check: 'network',
-  async look() {
+  /** Softnet needs root. Without the set-user-id bit it asks for a password at every start, which a service cannot answer. */
+  async network(_, { network, findSoftnet }) {
     const chosen = await network()
     if (chosen.kind === 'bridged') return ok(`a bridge on ${chosen.card}`)
     if (chosen.kind === 'shared') return ok('shared with the Mac')
@@ -276,19 +188,68 @@ const networkCheck = ({ network, findSoftnet }: MacHost): Check => ({
       `Run sudo chown root ${file.path} && sudo chmod u+s ${file.path}, again after each update`,
     )
   },
-})
 
-export const appleChecks = (ask: RunTool, mac: MacHost): readonly Check[] => [
-  ...[macCheck, sessionCheck, autoLoginCheck, othersCheck, leaseCheck, localNetworkCheck].map((each) => each(ask, mac)),
-  tartCheck(ask),
-  networkCheck(mac),
-  volumeCheck(mac),
-]
+  /** macOS keeps daemons from external volumes. Between volumes APFS cannot clone files. */
+  async volumes(_, { dataDir, imageDir }) {
+    const folders = await Promise.all([dataDir, imageDir].map((each) => fs.realpath(each).catch(() => each)))
+    const outside = folders.find((each) => each.startsWith('/Volumes/'))
+    if (outside !== undefined)
+      return warning(
+        `${outside} is on another volume than macOS, which keeps services from external disks`,
+        'Move it to the internal disk, or allow node in System Settings → Privacy & Security → Full Disk Access',
+      )
+    const [data, images] = await Promise.all(folders.map((each) => fs.stat(each).catch(() => undefined)))
+    return data && images && data.dev !== images.dev
+      ? warning(
+          `${imageDir} and ${dataDir} are on different volumes: each VM copies its whole image`,
+          'Use one volume for --images and --data',
+        )
+      : ok('one volume for images and VMs')
+  },
+}
 
 /** Of any Mac, whatever runs the VMs. */
-export const settingChecks = (ask: RunTool, mac: MacHost): readonly Check[] => [
-  sleepCheck(ask),
-  vaultCheck(ask),
-  updateCheck(ask),
-  firewallCheck(ask, mac),
-]
+const settingLooks: Looks = {
+  /** When a Mac sleeps, its VMs stop, too. */
+  async sleep(ask) {
+    const minutes = Number(/^[ \t]*sleep\s+(\d+)/m.exec(await ask('pmset', '-g'))?.[1] ?? 0)
+    return minutes === 0
+      ? ok('never')
+      : warning(`after ${minutes} minutes`, 'Run sudo pmset -a sleep 0 disksleep 0 displaysleep 0 womp 1 autorestart 1')
+  },
+
+  filevault: async (ask) =>
+    /FileVault is On/.test(await ask('fdesetup', 'status'))
+      ? warning(
+          'on: after a restart the Mac waits for a password, and no login is automatic',
+          'Run sudo fdesetup disable. To keep it, restart the Mac with sudo fdesetup authrestart',
+        )
+      : ok('off'),
+
+  'automatic updates': async (ask) =>
+    (await setting(ask, 'com.apple.SoftwareUpdate', 'AutomaticallyInstallMacOSUpdates')) === '1'
+      ? warning(
+          'on: macOS restarts this Mac and its VMs',
+          'Run sudo defaults write /Library/Preferences/com.apple.SoftwareUpdate AutomaticallyInstallMacOSUpdates -bool false',
+        )
+      : ok('off'),
+
+  async firewall(ask, { node }) {
+    if (/disabled/i.test(await ask(firewall, '--getglobalstate'))) return ok('off')
+    if (/enabled/i.test(await ask(firewall, '--getblockall')))
+      return warning('blocks all connections to this Mac, and so to its VMs', `Run sudo ${firewall} --setblockall off`)
+    if (/permitted|allowed/i.test(await ask(firewall, '--getappblocked', node))) return ok(`on, allows ${node}`)
+    return warning(
+      `on, and does not allow ${node}, through which VMs are reached`,
+      `Run sudo ${firewall} --add ${node} && sudo ${firewall} --unblockapp ${node}`,
+    )
+  },
+}
+
+const checksOf =
+  (looks: Looks) =>
+  (ask: RunTool, mac: MacHost): readonly Check[] =>
+    Object.entries(looks).map(([check, look]) => ({ check, look: () => look(ask, mac) }))
+
+export const appleChecks = checksOf(appleLooks)
+export const settingChecks = checksOf(settingLooks)
