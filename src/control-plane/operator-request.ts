@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { UserEdit, UserEditResult } from '../auth/provider/users.ts'
 import type { Rotated } from '../auth/signing-keys.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
-import { LockedError, processExists, withLockFile } from '../platform/lock-file.ts'
+import { processExists, withLockFile } from '../platform/lock-file.ts'
 import type { BackupReport } from './backup-file.ts'
 import { readConnection } from './connection.ts'
 import { becomeOwner, OperatorError } from './data-folder.ts'
@@ -54,13 +54,9 @@ export async function askServer<Name extends RequestName>(
   }
   // The server has to be able to read the request and to overwrite it.
   becomeOwner(dataDir)
-  const asked = withLockFile(`${fileIn(dataDir)}.lock`, () =>
-    ask(dataDir, server.pid, request as unknown as OperatorRequest, timeoutMs),
-  )
-  return (await asked.catch((error: unknown) => {
-    if (!(error instanceof LockedError)) throw error
-    throw new OperatorError(`The server is busy with another command (process ${error.pid})`)
-  })) as Requests[Name]['answer']
+  const work = () => ask(dataDir, server.pid, request as unknown as OperatorRequest, timeoutMs)
+  const busy = (pid: number) => new OperatorError(`The server is busy with another command (process ${pid})`)
+  return (await withLockFile(`${fileIn(dataDir)}.lock`, work, busy)) as Requests[Name]['answer']
 }
 
 async function ask(

@@ -8,7 +8,7 @@ import { readPassword } from '../cli/connect/password.ts'
 import { Failure, Interrupted, UsageError } from '../cli/line/usage.ts'
 import { version } from '../control-plane/version.ts'
 import { readFileIfPresent } from '../platform/files.ts'
-import { LockedError, withLockFile } from '../platform/lock-file.ts'
+import { withLockFile } from '../platform/lock-file.ts'
 import { Lab } from './acceptance/lab.ts'
 import {
   anonymous,
@@ -58,10 +58,9 @@ export const command = defineCommand({
     const isUsed = await lab.isUsed()
     if (options['after-reboot'] && !isUsed)
       throw new Failure('No run waits for a restart', 'Run svc3 agent acceptance --before-reboot first')
-    return await withLockFile(`${folder}.lock`, () => runAcceptance(context, lab, options)).catch((error) => {
-      if (!(error instanceof LockedError)) throw error
-      throw new Failure(`Another acceptance run uses ${folder}`, `Wait for it, or stop process ${error.pid}`)
-    })
+    const busy = (pid: number) =>
+      new Failure(`Another acceptance run uses ${folder}`, `Wait for it, or stop process ${pid}`)
+    return await withLockFile(`${folder}.lock`, () => runAcceptance(context, lab, options), busy)
   },
 })
 

@@ -10,7 +10,7 @@ import { findTart } from '../drivers/apple/probe.ts'
 import { createTart, usualHome } from '../drivers/apple/tart.ts'
 import { outputOf } from '../drivers/program-output.ts'
 import type { ExecResult } from '../platform/exec.ts'
-import { LockedError, withLockFile } from '../platform/lock-file.ts'
+import { withLockFile } from '../platform/lock-file.ts'
 import { everyProcess, kill, startTimeOf, waitForEnd } from '../platform/processes.ts'
 import { reasonOf } from '../platform/reason.ts'
 import { orAborted, retry } from '../platform/retry.ts'
@@ -85,14 +85,10 @@ export const command = defineCommand({
     const ipsw = await checkHost(context, options)
     const name = `svc3-macos-${hash('sha256', usualHome()).slice(0, 8)}`
     const { text: reference, registry } = parsed.reference
-    try {
-      await withLockFile(path.join(usualHome(), `${name}.lock`), () =>
-        create(context, ipsw, { options, reference, name }, registry),
-      )
-    } catch (error) {
-      if (!(error instanceof LockedError)) throw error
-      throw new Failure('Another image is being created on this Mac', `Wait for it, or stop process ${error.pid}`)
-    }
+    const work = () => create(context, ipsw, { options, reference, name }, registry)
+    const busy = (pid: number) =>
+      new Failure('Another image is being created on this Mac', `Wait for it, or stop process ${pid}`)
+    await withLockFile(path.join(usualHome(), `${name}.lock`), work, busy)
     await context.done(`Image ${reference} pushed.`, { image: reference })
     if (options.unattended) context.note(`Deploy a VM: svc3 vm deploy demo -i ${reference}`)
     else

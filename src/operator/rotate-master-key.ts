@@ -10,7 +10,7 @@ import { askServer } from '../control-plane/operator-request.ts'
 import { notOurs, type Rotation, rotateKeyFile } from '../control-plane/reseal.ts'
 import { databaseIn } from '../control-plane/store-place.ts'
 import { readFileIfPresent } from '../platform/files.ts'
-import { LockedError, withLockFile } from '../platform/lock-file.ts'
+import { withLockFile } from '../platform/lock-file.ts'
 import { openCollections } from '../store/records/collections.ts'
 import { explaining, openSecrets, withRecords } from './data.ts'
 import { dataOptions } from './options.ts'
@@ -28,10 +28,7 @@ export const command = defineCommand({
     becomeOwner(dataDir)
     const file = await requireKeyFile(dataDir)
     const { keyId, resealed, refused } = await explaining('The current keys are still valid; try again', () =>
-      withLockFile(`${file}.lock`, () => rotate(dataDir, file)).catch((error: unknown) => {
-        if (!(error instanceof LockedError)) throw error
-        throw new Failure(`Another rotation is in progress (process ${error.pid})`, 'Wait until it finishes')
-      }),
+      withLockFile(`${file}.lock`, () => rotate(dataDir, file), busy),
     )
     host.stdout.write(`Master key rotated: ${resealed} records are now encrypted with key ${keyId}.\n`)
     for (const { problem } of refused) host.stderr.write(`svc3: ${problem}\n`)
@@ -56,6 +53,9 @@ async function requireKeyFile(dataDir: string): Promise<string> {
     )
   return source.file
 }
+
+const busy = (pid: number): Failure =>
+  new Failure(`Another rotation is in progress (process ${pid})`, 'Wait until it finishes')
 
 const rotate = (dataDir: string, file: string): Promise<Rotation> =>
   withRecords(

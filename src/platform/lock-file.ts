@@ -15,9 +15,12 @@ export class LockedError extends Error {
   }
 }
 
-export async function withLockFile<T>(file: string, work: () => Promise<T>): Promise<T> {
+/** `busy` makes the error for a lock that a process has; without it, LockedError. */
+export async function withLockFile<T>(file: string, work: () => Promise<T>, busy?: (pid: number) => Error): Promise<T> {
   const own = `${process.pid} ${Math.random().toString(36).slice(2)}`
-  await take(file, own)
+  await take(file, own).catch((error) => {
+    throw busy && error instanceof LockedError ? busy(error.pid) : error
+  })
   try {
     return await work()
   } finally {

@@ -17,7 +17,7 @@ it('each reason for which a guest cannot be reached says what happened, with the
 })
 
 it('a guest without the condition is neither reachable nor unreachable', () => {
-  assert.deepEqual([isGuestReachable({ conditions: [] }), reachProblem({ conditions: [] })], [undefined, undefined])
+  assert.deepEqual([isGuestReachable({ conditions: [] }), reachProblem({ conditions: [] })], [false, undefined])
   assert.deepEqual(
     [isGuestReachable(vm('True', 'Reachable')), reachProblem(vm('True', 'Reachable'))],
     [true, undefined],

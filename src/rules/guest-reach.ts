@@ -36,19 +36,15 @@ const texts: Readonly<Record<UnreachableReason, Text>> = {
 
 const conditionOf = ({ conditions }: Pick<Vm, 'conditions'>) => conditions.find(({ type }) => type === 'GuestReachable')
 
-/** Undefined while it is unknown, or if the VM does not run. */
-export function isGuestReachable(vm: Pick<Vm, 'conditions'>): boolean | undefined {
-  const status = conditionOf(vm)?.status
-  return status === undefined ? undefined : status === 'True'
-}
+/** False while it is unknown, too. */
+export const isGuestReachable = (vm: Pick<Vm, 'conditions'>): boolean => conditionOf(vm)?.status === 'True'
 
 /** Why the guest cannot be reached, with the last error, and what to do; undefined unless that is so. */
 export function reachProblem(vm: Pick<Vm, 'conditions'>): Text | undefined {
   const condition = conditionOf(vm)
   if (condition?.status !== 'False') return undefined
-  const { message } = condition
   // A newer agent may have reasons that are unknown here.
   const reason = unreachableReasons.find((each) => each === condition.reason) ?? 'NoAnswer'
   const { what, next } = texts[reason]
-  return { what: `${what} (${message})`, next }
+  return { what: `${what} (${condition.message})`, next }
 }

@@ -54,11 +54,9 @@ const sharingSettings = 'SystemConfiguration/com.apple.InternetSharing.default.p
 
 const privateAddress = /^(10|192\.168|172\.(1[6-9]|2\d|3[01]))\./
 const ranges = '"10.0.0.0/8" "172.16.0.0/12" "192.168.0.0/16"'
+const localNetwork = 'sudo defaults write com.apple.network.local-network'
 const allowLocal = ['Ethernet', 'WiFi']
-  .map(
-    (kind) =>
-      `sudo defaults write com.apple.network.local-network Allowed${kind}LocalNetworkAddresses -array ${ranges}`,
-  )
+  .map((kind) => `${localNetwork} Allowed${kind}LocalNetworkAddresses -array ${ranges}`)
   .join(' && ')
 
 const firewall = '/usr/libexec/ApplicationFirewall/socketfilterfw'
@@ -213,26 +211,25 @@ const settingLooks: Looks = {
   /** When a Mac sleeps, its VMs stop, too. */
   async sleep(ask) {
     const minutes = Number(/^[ \t]*sleep\s+(\d+)/m.exec(await ask('pmset', '-g'))?.[1] ?? 0)
-    return minutes === 0
-      ? ok('never')
-      : warning(`after ${minutes} minutes`, 'Run sudo pmset -a sleep 0 disksleep 0 displaysleep 0 womp 1 autorestart 1')
+    if (minutes === 0) return ok('never')
+    return warning(
+      `after ${minutes} minutes`,
+      'Run sudo pmset -a sleep 0 disksleep 0 displaysleep 0 womp 1 autorestart 1',
+    )
   },
 
-  filevault: async (ask) =>
-    /FileVault is On/.test(await ask('fdesetup', 'status'))
-      ? warning(
-          'on: after a restart the Mac waits for a password, and no login is automatic',
-          'Run sudo fdesetup disable. To keep it, restart the Mac with sudo fdesetup authrestart',
-        )
-      : ok('off'),
+  async filevault(ask) {
+    if (!/FileVault is On/.test(await ask('fdesetup', 'status'))) return ok('off')
+    const found = 'on: after a restart the Mac waits for a password, and no login is automatic'
+    return warning(found, 'Run sudo fdesetup disable. To keep it, restart the Mac with sudo fdesetup authrestart')
+  },
 
-  'automatic updates': async (ask) =>
-    (await setting(ask, 'com.apple.SoftwareUpdate', 'AutomaticallyInstallMacOSUpdates')) === '1'
-      ? warning(
-          'on: macOS restarts this Mac and its VMs',
-          'Run sudo defaults write /Library/Preferences/com.apple.SoftwareUpdate AutomaticallyInstallMacOSUpdates -bool false',
-        )
-      : ok('off'),
+  async 'automatic updates'(ask) {
+    const [domain, key] = ['com.apple.SoftwareUpdate', 'AutomaticallyInstallMacOSUpdates']
+    if ((await setting(ask, domain, key)) !== '1') return ok('off')
+    const command = `sudo defaults write /Library/Preferences/${domain} ${key} -bool false`
+    return warning('on: macOS restarts this Mac and its VMs', `Run ${command}`)
+  },
 
   async firewall(ask, { node }) {
     if (/disabled/i.test(await ask(firewall, '--getglobalstate'))) return ok('off')

@@ -11,6 +11,7 @@ import type { Vm } from '../../api/vms/vms.ts'
 import { exec } from '../../platform/exec.ts'
 import { everyProcess } from '../../platform/processes.ts'
 import { reasonOf } from '../../platform/reason.ts'
+import { isGuestReachable } from '../../rules/guest-reach.ts'
 import { killNow, type Lab, until } from './lab.ts'
 import type { StepResult } from './report.ts'
 import { pressKeys } from './screen.ts'
@@ -25,12 +26,7 @@ export interface Trial {
 type Run = (tools: Tools) => Promise<string>
 
 /** `needs` are steps that must have passed. */
-export const step = (name: string, minutes: number, needs: readonly string[], run: Run) => ({
-  name,
-  minutes,
-  needs,
-  run,
-})
+export const step = (name: string, minutes: number, needs: string[], run: Run) => ({ name, minutes, needs, run })
 
 /** Thrown by steps that cannot run here. */
 export class Skipped extends Error {
@@ -104,10 +100,9 @@ export const steps = [
     return lab.hasDaemon ? 'By launchd' : 'As a child process'
   }),
   step('host checks', 1, ['agent'], async ({ trial: { node } }) => {
-    const checks = node?.checks ?? []
-    const wrong = checks.filter(({ result }) => result === 'problem').map(({ check, found }) => `${check}: ${found}`)
-    if (wrong.length > 0) throw new Error(wrong.join('; '))
-    return `${checks.filter(({ result }) => result === 'warning').length} warnings of ${checks.length} checks`
+    const { ok = [], warning = [], problem = [] } = Object.groupBy(node?.checks ?? [], ({ result }) => result)
+    if (problem.length > 0) throw new Error(problem.map(({ check, found }) => `${check}: ${found}`).join('; '))
+    return `${warning.length} warnings, ${ok.length} passed`
   }),
   // The image may have to come over a slow line.
   step('deploy', 120, ['agent'], async ({ lab, deploy, trial, vm }) => {
@@ -117,18 +112,17 @@ export const steps = [
     return (await vm('one')).warning ?? 'Running'
   }),
   step('address and SSH', 5, ['deploy'], async ({ vmWhere, ssh }) => {
-    const isReached = ({ type, status }: Vm['conditions'][number]) => type === 'GuestReachable' && status === 'True'
-    await vmWhere('one', ({ conditions }) => conditions.some(isReached))
+    await vmWhere('one', isGuestReachable)
     return await ssh('one', `echo one > ${marker}; sync; uname -srm`)
   }),
   step('tart exec', 3, ['address and SSH'], async ({ tart, tartOf, signal }) => {
     const [home, name] = await tartOf('one')
     const bytes = Buffer.byteLength(path.join(home, 'vms', name, 'control.sock'))
-    const about = `the path of its socket has ${bytes} bytes, of which macOS allows 103`
+    const socket = `the path of its socket has ${bytes} bytes, of which macOS allows 103`
     await until(signal, () => tart(home, 'exec', name, 'sudo', '-n', 'true')).catch((error) => {
-      throw new Error(`${reasonOf(error)}; ${about}`)
+      throw new Error(`${reasonOf(error)}; ${socket}`)
     })
-    return `It works; ${about}`
+    return `It works; ${socket}`
   }),
   step('metadata and first-boot script', 8, ['address and SSH'], async ({ ssh }) => {
     if ((await ssh('one', 'uname')) !== 'Darwin') throw new Skipped('Only macOS mounts the folder by itself')
