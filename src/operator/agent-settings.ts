@@ -70,12 +70,8 @@ export function parseAgentSettings(text: string, file: string): AgentSettings {
 type Wrong = (problem: string) => AgentSettingsError
 
 function parseApple(apple: unknown, wrong: Wrong): AppleSettings {
-  const { bridge, allow, screen, directories } = fieldsOf(
-    apple,
-    'apple',
-    ['bridge', 'allow', 'screen', 'directories'],
-    wrong,
-  )
+  const names = ['bridge', 'allow', 'screen', 'directories'] as const
+  const { bridge, allow, screen, directories } = fieldsOf(apple, 'apple', names, wrong)
   // The name becomes part of an argument of tart, where "list" would list the interfaces instead.
   if (
     bridge !== undefined &&

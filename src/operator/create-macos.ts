@@ -114,9 +114,9 @@ async function checkHost({ host, note }: Context, { ipsw, unattended }: Creation
     throw new UsageError(`${file} is not a file`, 'Use --ipsw latest, or download an IPSW')
   await fs.mkdir(usualHome(), { recursive: true })
   const { bavail, bsize } = await fs.statfs(usualHome())
-  const needed = sizeText(installedBytes + (isRemote ? downloadBytes : 0))
-  if (bavail * bsize < installedBytes + (isRemote ? downloadBytes : 0))
-    throw new Failure(`${usualHome()} has ${sizeText(bavail * bsize)} free; ${needed} needed`, 'Free disk space')
+  const [free, needed] = [bavail * bsize, installedBytes + (isRemote ? downloadBytes : 0)]
+  if (free < needed)
+    throw new Failure(`${usualHome()} has ${sizeText(free)} free; ${sizeText(needed)} needed`, 'Free disk space')
   return isRemote ? ipsw : file
 }
 

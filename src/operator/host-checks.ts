@@ -58,12 +58,7 @@ const checksOfDriver: Readonly<Partial<Record<DriverName, (options: HostOptions)
   apple: (options) => appleChecks(runTool, macHost(options)),
   qemu: (options) => {
     const macos = async () => (await readAgentSettings(options)).macos
-    return [
-      virtualisationCheck,
-      firmwareCheck,
-      macosCheck(macos),
-      processorCheck(async () => (await macos()) !== undefined),
-    ]
+    return [virtualisationCheck, firmwareCheck, macosCheck(macos), processorCheck(macos)]
   },
 }
 

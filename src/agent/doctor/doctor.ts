@@ -53,12 +53,10 @@ export const hypervisorCheck = (driver: Driver): Check => ({
   check: 'hypervisor',
   async look() {
     const { ok: isOk, problem: why, version, architectures, maxVms, maxMacosVms } = await driver.probe()
-    const limits = [
-      ...(maxVms === undefined ? [] : [`, at most ${maxVms} VMs`]),
-      ...(maxMacosVms === undefined ? [] : [`, at most ${maxMacosVms} VMs with macOS`]),
-    ]
+    const ofAll = maxVms === undefined ? '' : `, at most ${maxVms} VMs`
+    const ofMacos = maxMacosVms === undefined ? '' : `, at most ${maxMacosVms} VMs with macOS`
     if (!isOk) return problem(version, why ?? 'does not work')
-    const found = `${version}: ${architectures.join(', ')}${limits.join('')}`
+    const found = `${version}: ${architectures.join(', ')}${ofAll}${ofMacos}`
     return why === undefined ? ok(found) : warning(found, why)
   },
 })
@@ -90,10 +88,8 @@ export const firmwareCheck: Check = {
     const files = await findUefi(architecture)
     if (files) return ok(files.code)
     const name = architecture === 'amd64' ? 'ovmf' : 'qemu-efi-aarch64'
-    return warning(
-      `no UEFI firmware for ${architecture}`,
-      `Run apt-get install ${name}. Without it, images with UEFI do not start`,
-    )
+    const advice = `Run apt-get install ${name}. Without it, images with UEFI do not start`
+    return warning(`no UEFI firmware for ${architecture}`, advice)
   },
 }
 
@@ -109,10 +105,10 @@ const processorFeatures = async (): Promise<string> =>
   (await outputOf('sysctl', '-n machdep.cpu.features machdep.cpu.leaf7_features machdep.cpu.extfeatures')) ??
   ''
 
-export const processorCheck = (isNeeded: () => Promise<boolean>, features = processorFeatures): Check => ({
+export const processorCheck = (settings: () => Promise<unknown>, features = processorFeatures): Check => ({
   check: 'processor',
   async look() {
-    if (!(await isNeeded())) return ok('not checked, because macOS on Intel is not configured')
+    if ((await settings()) === undefined) return ok('not checked, because macOS on Intel is not configured')
     const known = await features()
     // All Intel processors have it. sysctl shows nothing if one of the names is missing.
     if (!/\bfpu\b/i.test(known)) return ok('not known')
@@ -132,10 +128,7 @@ export const macosCheck = (settings: () => Promise<MacosSettings | undefined>): 
     if (!macos) return ok('not configured; see docs/operate/hosts-linux.md')
     const { openCore, smcKey } = macos
     if (openCore) {
-      const code = await fs.access(openCore.file, fs.constants.R_OK).then(
-        () => undefined,
-        (error: NodeJS.ErrnoException) => error.code,
-      )
+      const code = await fs.access(openCore.file, fs.constants.R_OK).catch((error) => error.code)
       if (code !== undefined)
         return problem(`boot disk ${openCore.file} (${code})`, 'Put the file there, readable by the user of the agent')
     }

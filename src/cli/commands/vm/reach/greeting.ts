@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import { ApiError } from '../../../../api/errors.ts'
 import { ConnectionError } from '../../../../client/transport.ts'
 import { isTransient, wait } from '../../../../platform/retry.ts'
+import type { reachProblem } from '../../../../rules/guest-reach.ts'
 import type { Context } from '../../../command.ts'
 import { startProgress } from '../../../output/progress.ts'
 import type { Dial } from './reach.ts'
@@ -22,10 +23,7 @@ interface GreetingOptions {
   readonly why?: () => Promise<Cause | undefined>
 }
 
-interface Cause {
-  readonly what: string
-  readonly next: string
-}
+type Cause = NonNullable<ReturnType<typeof reachProblem>>
 
 /** How many attempts come between two questions to the service. */
 const lookUpEvery = 8
