@@ -62,12 +62,21 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** The last time that it fired, up to and including `nowMs`. */
-export const lastFiring = ({ expression }: Cron, timeZone: string, nowMs: number): number =>
-  CronExpressionParser.parse(expression, { tz: timeZone, currentDate: nowMs + 1 })
-    .prev()
-    .getTime()
+/** The last time that it fired, up to and including `nowMs`; 0 if cron-parser does not find it. */
+export const lastFiring = (cron: Cron, timeZone: string, nowMs: number): number =>
+  firing(cron, timeZone, nowMs + 1, 'prev') ?? 0
 
-/** The next time that it fires, after `nowMs`. */
-export const nextFiring = ({ expression }: Cron, timeZone: string, nowMs: number): number =>
-  CronExpressionParser.parse(expression, { tz: timeZone, currentDate: nowMs }).next().getTime()
+const againMs = 3_600_000
+
+/** The next time that it fires, after `nowMs`; an hour later if cron-parser does not find it, so that callers look again. */
+export const nextFiring = (cron: Cron, timeZone: string, nowMs: number): number =>
+  firing(cron, timeZone, nowMs, 'next') ?? nowMs + againMs
+
+/** cron-parser gives up on some days on which clocks change by half an hour, as in Australia/Lord_Howe. */
+function firing({ expression }: Cron, tz: string, currentDate: number, way: 'prev' | 'next'): number | undefined {
+  try {
+    return CronExpressionParser.parse(expression, { tz, currentDate })[way]().getTime()
+  } catch {
+    return undefined
+  }
+}
