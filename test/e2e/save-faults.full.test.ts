@@ -43,7 +43,12 @@ async function isWhole(name: string, truth: Buffer): Promise<string> {
 describe('the command line', () => {
   it('the command line says how to look at a save, and follows one to its end', async () => {
     const saved = await rig.svc3('vm', 'save', 'demo', 'first', '-d', 'one')
-    assert.deepEqual([saved.code, saved.stderr], [0, ''], saved.stderr)
+    assert.equal(saved.code, 0, saved.stderr)
+    // The rig's driver is none that the service knows.
+    assert.match(
+      saved.stderr,
+      /^svc3: The memory of VM demo may not be saved: that depends on the driver of its node\..*\n$/,
+    )
     assert.match(saved.stdout, /^Saving VM demo as image first\. To follow it: \S*svc3 image list first\n$/)
     const truth = Buffer.from(rig.disks.get('demo') ?? [])
     await isWhole('first', truth)
