@@ -68,7 +68,7 @@ export const lastFiring = (cron: Cron, timeZone: string, nowMs: number): number 
 
 const againMs = 3_600_000
 
-/** The next time that it fires, after `nowMs`; an hour later if cron-parser does not find it, so that callers look again. */
+/** The next time that it fires, after `nowMs`; an hour later if cron-parser does not find it, so that callers try again. */
 export const nextFiring = (cron: Cron, timeZone: string, nowMs: number): number =>
   firing(cron, timeZone, nowMs, 'next') ?? nowMs + againMs
 

@@ -65,7 +65,7 @@ describe('cron expressions', () => {
     )
   })
 
-  it('an expression on which cron-parser gives up is looked at again an hour later', () => {
+  it('an expression on which cron-parser gives up is tried again an hour later', () => {
     const nowMs = Date.UTC(2025, 0)
     assert.equal(nextFiring(cronOf('* 2 6 4 */7'), 'Australia/Lord_Howe', nowMs), nowMs + 3_600_000)
   })
