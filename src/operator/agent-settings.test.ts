@@ -22,6 +22,8 @@ describe('parseAgentSettings', () => {
     assert.deepEqual(parseAgentSettings('{"macos":{"bootDisk":"/oc.img"}}', 'f'), {
       macos: { openCore: { file: '/oc.img', format: 'raw' } },
     })
+    const ignored = { ignoredChecks: ['login session'] }
+    assert.deepEqual(parseAgentSettings(JSON.stringify(ignored), 'f'), ignored)
     assert.deepEqual(parseAgentSettings('{}', 'f'), {})
   })
 
@@ -41,8 +43,9 @@ describe('parseAgentSettings', () => {
 
   const refused: readonly (readonly [name: string, text: string, message: RegExp])[] = [
     ['what is no JSON, without quoting it', `{"macos":{"smcKey":"${key}`, /not JSON/],
-    ['an unknown field', '{"macOS":{}}', /Unknown field "macOS" in it; use macos, apple/],
+    ['an unknown field', '{"macOS":{}}', /Unknown field "macOS" in it; use macos, apple, ignoredChecks/],
     ['a field that is no text', '{"macos":{"cpu":1}}', /macos\.cpu/],
+    ['checks that are no list', '{"ignoredChecks":"login session"}', /ignoredChecks must be a list/],
     ['a list', '{"macos":[]}', /macos must be an object/],
     ['a relative path', '{"macos":{"bootDisk":"oc.img"}}', /absolute/],
     ['a format that QEMU would have to guess', '{"macos":{"bootDiskFormat":"vmdk"}}', /raw or qcow2/],

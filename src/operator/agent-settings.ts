@@ -9,6 +9,8 @@ import { type MacosSettings, smcKeyProblem } from '../drivers/qemu/macos.ts'
 export interface AgentSettings {
   readonly macos?: MacosSettings
   readonly apple?: AppleSettings
+  /** Names of checks that do not keep macOS VMs from this node, because the operator knows better. */
+  readonly ignoredChecks?: readonly string[]
 }
 
 /** What tart's guests get of the Mac. */
@@ -60,12 +62,18 @@ export function parseAgentSettings(text: string, file: string): AgentSettings {
     // The error of JSON.parse quotes the text, which may be secret.
     throw wrong('it is not JSON')
   }
-  const { macos, apple } = fieldsOf(value, 'it', ['macos', 'apple'], wrong)
+  const { macos, apple, ignoredChecks } = fieldsOf(value, 'it', ['macos', 'apple', 'ignoredChecks'], wrong)
+  if (ignoredChecks !== undefined && !isTextList(ignoredChecks))
+    throw wrong('ignoredChecks must be a list of names of checks')
   return {
     ...(macos !== undefined && { macos: parseMacos(macos, wrong) }),
     ...(apple !== undefined && { apple: parseApple(apple, wrong) }),
+    ...(ignoredChecks !== undefined && { ignoredChecks }),
   }
 }
+
+const isTextList = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every((each) => typeof each === 'string')
 
 type Wrong = (problem: string) => AgentSettingsError
 
@@ -83,7 +91,7 @@ function parseApple(apple: unknown, wrong: Wrong): AppleSettings {
     throw wrong('apple.allow must be a list of networks, for example 10.0.0.0/8')
   if (screen !== undefined && screen !== 'open') throw wrong('apple.screen must be "open", or be omitted')
   const folders: unknown = directories ?? []
-  if (!Array.isArray(folders) || !folders.every((folder) => typeof folder === 'string' && path.isAbsolute(folder)))
+  if (!isTextList(folders) || !folders.every(path.isAbsolute))
     throw wrong('apple.directories must be a list of absolute paths')
   return {
     ...(bridge !== undefined && { bridge }),

@@ -62,8 +62,21 @@ const checksOfDriver: Readonly<Partial<Record<DriverName, (options: HostOptions)
   },
 }
 
+/** A check that wrongly keeps macOS VMs from a node can be ignored in `agent.json`. */
+export const ignorable =
+  (options: HostOptions) =>
+  ({ check, look }: Check): Check => ({
+    check,
+    async look(signal) {
+      const { preventsMacos, ...rest } = await look(signal)
+      if (!preventsMacos) return rest
+      const { ignoredChecks } = await readAgentSettings(options)
+      return ignoredChecks?.includes(check) ? { ...rest, result: 'warning' } : { ...rest, preventsMacos }
+    },
+  })
+
 export const hostChecks = (options: HostOptions): readonly Check[] => [
-  ...(checksOfDriver[options.driver]?.(options) ?? []),
+  ...(checksOfDriver[options.driver]?.(options) ?? []).map(ignorable(options)),
   ...(process.platform === 'darwin' ? settingChecks(runTool, macHost(options)) : []),
   folderCheck(options.dataDir),
   spaceCheck(options.dataDir),

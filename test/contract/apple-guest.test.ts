@@ -6,7 +6,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, it } from 'node:test'
 import { AppleDriver } from '../../src/drivers/apple/driver.ts'
-import { readMachine, tartFile } from '../../src/drivers/apple/machine.ts'
+import { readMachine, requireMachine, tartFile } from '../../src/drivers/apple/machine.ts'
 import { installStandIn } from '../support/stand-ins/tart/install.ts'
 import { eventually } from '../support/tools/eventually.ts'
 import { blankMac, tartsOf } from './driver-apple.ts'
@@ -90,6 +90,44 @@ it('a guest on Apple silicon has its metadata and runs its first-boot script onc
   } finally {
     await (second ?? first).destroy(handle)
     await second?.close()
+  }
+})
+
+it('a macOS guest whose disk is larger than its image grows its file system through its agent, until that has succeeded', async () => {
+  const driver = open()
+  const vm = await specify({ architecture: 'arm64', image: blankMac }, root, { diskBytes: 65 * 2 ** 20 })
+  const handle = await driver.create(vm, path.join(root, 'larger'))
+  const noteOf = async (): Promise<string> => {
+    const observed = await driver.inspect(handle)
+    return (observed.state === 'running' && observed.note) || ''
+  }
+  const boot = async (afterKb: number): Promise<string> => {
+    await driver.start(handle, vm, never)
+    const inGuest = (file: string): string => tartFile(handle.folder, machine, 'disk').replace(/[^/]+$/, file)
+    const machine = await requireMachine(handle.folder)
+    await fs.writeFile(inGuest('stand-in.answer'), `0\nsvc3-system Darwin 0\nsvc3-sizes 1000 ${afterKb} 2000\n`)
+    await fs.writeFile(inGuest('stand-in.guest-agent'), '')
+    await driver.inspect(handle)
+    return inGuest('stand-in.scripts')
+  }
+  try {
+    await boot(1_000)
+    await eventually(
+      async () => assert.match(await noteOf(), /have not: .* 1000 KiB as before.*resizeContainer/),
+      60_000,
+    )
+    await driver.stop(handle, { graceSeconds: 0 })
+    const scripts = await boot(1_900)
+    await eventually(() => fs.access(path.join(handle.folder, 'growth.json')), 60_000)
+    assert.equal(await noteOf(), '')
+    assert.equal((await fs.readFile(scripts, 'utf8')).trim().split('\n').length, 4, 'two scripts at each boot')
+    await driver.stop(handle, { graceSeconds: 0 })
+    await boot(1_900)
+    await driver.inside.shell(handle, 'id', never)
+    assert.equal((await fs.readFile(scripts, 'utf8')).trim().split('\n').length, 5, 'a disk grows once')
+  } finally {
+    await driver.destroy(handle)
+    await driver.close()
   }
 })
 

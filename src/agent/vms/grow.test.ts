@@ -7,15 +7,14 @@ import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import ssh2 from 'ssh2'
 import {
-  type GrowthRequest,
-  growGuest,
   growInside,
+  growScript,
   parseSizes,
   parseSystem,
   problemWith,
-  withoutPassword,
-} from './grow.ts'
-import { growScript, systemScript } from './grow-scripts.ts'
+  systemScript,
+} from '../../drivers/guest-growth.ts'
+import { type GrowthRequest, growGuest, withoutPassword } from './grow.ts'
 
 const shell = (script: string, ...args: string[]) => promisify(execFile)('sh', [...args, '-c', script])
 

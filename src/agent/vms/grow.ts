@@ -3,11 +3,18 @@
 import net from 'node:net'
 import type { Client as SshClient } from 'ssh2'
 import { isUnreachable } from '../../api/vms/guest-reach.ts'
+import {
+  growScript,
+  lastLines,
+  manualGrowth,
+  parseSizes,
+  parseSystem,
+  problemWith,
+  systemScript,
+} from '../../drivers/guest-growth.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { orAborted, wait } from '../../platform/retry.ts'
-import { growScript, systemScript } from './grow-scripts.ts'
 import { probeSsh } from './guest-watch.ts'
-import { manualGrowth } from './messages.ts'
 
 export interface GrowthRequest {
   readonly host: string
@@ -41,21 +48,6 @@ export async function growGuest(growth: GrowthRequest, signal: AbortSignal): Pro
   }
 }
 
-/** The same through an agent in the guest, which needs no login. */
-export async function growInside(
-  shell: (script: string) => Promise<string>,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  try {
-    const { name } = parseSystem(await shell(systemScript))
-    const problem = problemWith(parseSizes(await shell(growScript[name])))
-    return problem === undefined ? undefined : manualGrowth(problem)
-  } catch (error) {
-    signal.throwIfAborted()
-    return manualGrowth(reasonOf(error))
-  }
-}
-
 interface Guest {
   readonly ssh: SshClient
   /** Destroyed by `hangUp`, because ssh2 does not destroy it after the goodbye. */
@@ -81,37 +73,6 @@ async function growThrough(ssh: SshClient, { password }: GrowthRequest, signal: 
 }
 
 const quoted = (script: string): string => `sh -c '${script}'`
-
-interface System {
-  readonly name: keyof typeof growScript
-  readonly isRoot: boolean
-}
-
-export function parseSystem(output: string): System {
-  const [, name, user] = /svc3-system (\S+) (\d+)/.exec(output) ?? []
-  if (name === 'Linux' || name === 'Darwin') return { name, isRoot: user === '0' }
-  throw new Error(`unknown guest system (${name ?? 'no answer'})`)
-}
-
-interface Sizes {
-  readonly beforeKb: number
-  readonly afterKb: number
-  readonly diskKb: number
-}
-
-export function parseSizes(output: string): Sizes {
-  const match = /svc3-sizes (\d+) (\d+) (\d+)/.exec(output)
-  if (!match) throw new Error(`the guest did not report the size of its file system: ${lastLines(output)}`)
-  return { beforeKb: Number(match[1]), afterKb: Number(match[2]), diskKb: Number(match[3]) }
-}
-
-/** Accepts a file system that has its full size already, because some guests grow it at boot. */
-export function problemWith({ beforeKb, afterKb, diskKb }: Sizes): string | undefined {
-  if (afterKb > beforeKb || afterKb > 0.8 * diskKb) return undefined
-  return `the file system has ${afterKb} KiB as before, of a disk of ${diskKb} KiB`
-}
-
-const lastLines = (text: string): string => text.trim().split('\n').slice(-4).join('; ').slice(0, 600)
 
 export const withoutPassword = (text: string, password: string): string =>
   password === '' ? text : text.replaceAll(password, '…')

@@ -57,8 +57,3 @@ export const restartedWarning = 'Its host restarted; the VM was started again fr
 export const endedWithHost = 'Its host restarted, and the VM stopped'
 
 export const interrupted = 'interrupted'
-
-export const manualGrowth = (why: string): string =>
-  `The disk has grown, but its partition and file system have not: ${why}. Grow them in the guest: on macOS with ` +
-  '"diskutil repairDisk disk0", then "diskutil apfs resizeContainer disk0s2 0"; on Linux with "growpart /dev/vda 1", ' +
-  'then "resize2fs /dev/vda1" or "xfs_growfs /" (names as "diskutil list" or "lsblk" show them)'

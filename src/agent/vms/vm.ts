@@ -15,6 +15,7 @@
 import type { DesiredVm, VmReport } from '../../api/nodes/agent.ts'
 import { type GuestReach, isUnreachable, type Unreachable } from '../../api/vms/guest-reach.ts'
 import type { Handle, Observed, PortTaken } from '../../drivers/driver.ts'
+import { manualGrowth } from '../../drivers/guest-growth.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import type { ArrivalUser } from '../images/arrival.ts'
@@ -22,14 +23,7 @@ import type { Reports } from '../link/reports.ts'
 import { type Claim, isBehind, type Unlisted } from '../state/authority.ts'
 import { desiredDeletion, type HandleLookup, isDeployed, type StoredDesired } from '../state/handles.ts'
 import { GuestWatch, type SshAddress } from './guest-watch.ts'
-import {
-  failureMessage,
-  interrupted,
-  lostProblem,
-  manualGrowth,
-  notRunningProblem,
-  restartedWarning,
-} from './messages.ts'
+import { failureMessage, interrupted, lostProblem, notRunningProblem, restartedWarning } from './messages.ts'
 import { type NoWork, planFor, type Work } from './plan.ts'
 import { RecordKeeper, type ReportTexts } from './record-keeper.ts'
 import { reportOf } from './report.ts'

@@ -1,10 +1,13 @@
-// Runs the first-boot script of a VM in its guest, at most once on each disk. A record in the VM's folder, which names the disk, is
+// Prepares a guest on its new disk: grows the file system of macOS if the disk is larger than the image, as after a revert of a
+// resized VM, then runs the first-boot script, at most once on each disk. A record in the VM's folder, which names the disk, is
 // written before the script starts: a script that was interrupted is not repeated, because it may have done anything.
-import fs from 'node:fs/promises'
+import { readFileIfPresent } from '../../platform/files.ts'
 import { reasonOf } from '../../platform/reason.ts'
+import { growInside, manualGrowth } from '../guest-growth.ts'
 import { jsonFile } from '../json-file.ts'
 import { runInGuest, waitForAgent } from './guest.ts'
 import { scriptFile } from './guest-folder.ts'
+import { readMachine } from './machine.ts'
 import type { Tart } from './tart.ts'
 
 interface FirstBootRecord {
@@ -15,7 +18,9 @@ interface FirstBootRecord {
   readonly note?: string
 }
 
-const { read, write } = jsonFile<FirstBootRecord>('first-boot.json')
+const firstBoot = jsonFile<FirstBootRecord>('first-boot.json')
+/** Names the disk whose file system has grown. */
+const growth = jsonFile<Pick<FirstBootRecord, 'version' | 'disk'>>('growth.json')
 
 /** A first boot of macOS takes minutes. */
 const agentMs = 300_000
@@ -44,7 +49,7 @@ export class FirstBoot {
   readonly #folder: string
   readonly #changed: () => void
   #work: AbortController | undefined
-  /** For the user: why the script did not run, or that it failed. */
+  /** For the user: what did not work, and what to do. */
   note: string | undefined
 
   constructor(tart: Tart, folder: string, changed: () => void) {
@@ -58,14 +63,7 @@ export class FirstBoot {
     if (this.#work) return
     this.#work = new AbortController()
     const { signal } = this.#work
-    const ended = (note: string | undefined): void => {
-      if (signal.aborted || note === undefined) return
-      this.note = note
-      this.#changed()
-    }
-    this.#run(disk, signal).then(ended, (error: unknown) =>
-      ended(`The first-boot script did not run: ${reasonOf(error)}`),
-    )
+    this.#run(disk, signal).catch((error: unknown) => this.#tell(signal, reasonOf(error)))
   }
 
   /** Called when the VM stops, and before each launch: a guest may have ended by itself before its script ran. */
@@ -75,24 +73,49 @@ export class FirstBoot {
     this.note = undefined
   }
 
-  async #run(disk: string, signal: AbortSignal): Promise<string | undefined> {
-    const known = await read(this.#folder)
-    if (known?.disk === disk) return known.isDone ? known.note : interrupted
-    const script = await fs.readFile(scriptFile(this.#folder), 'utf8').catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ENOENT') throw error
-    })
-    if (script === undefined) return undefined
-    await waitForAgent(this.#tart, this.#folder, disk, signal, agentMs)
+  async #run(disk: string, signal: AbortSignal): Promise<void> {
+    const needsGrowth =
+      (await readMachine(this.#folder))?.isLarger === true && (await growth.read(this.#folder))?.disk !== disk
+    const known = await firstBoot.read(this.#folder)
+    const isNew = known?.disk !== disk
+    const script = isNew ? await readFileIfPresent(scriptFile(this.#folder)) : undefined
+    if (!isNew) this.#tell(signal, known.isDone ? known.note : interrupted)
+    if (!needsGrowth && script === undefined) return
+    const problem = await waitForAgent(this.#tart, this.#folder, disk, signal, agentMs).then(() => undefined, reasonOf)
+    if (needsGrowth) this.#tell(signal, problem ? manualGrowth(problem) : await this.#grow(disk, signal))
+    if (script === undefined) return
+    // The script of a runner may run for a day.
+    const ending = problem
+      ? `The first-boot script did not run: ${problem}`
+      : await this.#runScript(disk, script, signal)
+    this.#tell(signal, ending)
+  }
+
+  /** A failure is not recorded, so the warning ends when the user has grown the file system and restarted the VM. */
+  async #grow(disk: string, signal: AbortSignal): Promise<string | undefined> {
+    const run = (script: string) => runInGuest(this.#tart, this.#folder, disk, { script, signal })
+    const problem = await growInside(run, signal)
+    if (problem === undefined) await growth.write(this.#folder, { version: 1, disk })
+    return problem
+  }
+
+  async #runScript(disk: string, script: string, signal: AbortSignal): Promise<string | undefined> {
     const record: FirstBootRecord = { version: 1, disk }
-    await write(this.#folder, record)
+    await firstBoot.write(this.#folder, record)
     const options = { script: detached(script), signal, timeoutMs: scriptMs }
     const said = await runInGuest(this.#tart, this.#folder, disk, options).catch(() => '')
     signal.throwIfAborted()
     const code = /svc3-ended (\d+)/.exec(said)?.[1]
     const failed = `The first-boot script failed with exit code ${code}; its output is in ${log} in the guest`
     const note = code === '0' ? undefined : code === undefined ? interrupted : failed
-    await write(this.#folder, { ...record, isDone: true, ...(note !== undefined && { note }) })
+    await firstBoot.write(this.#folder, { ...record, isDone: true, ...(note !== undefined && { note }) })
     return note
+  }
+
+  #tell(signal: AbortSignal, note: string | undefined): void {
+    if (signal.aborted || note === undefined) return
+    this.note = this.note === undefined ? note : `${this.note}. ${note}`
+    this.#changed()
   }
 }
 

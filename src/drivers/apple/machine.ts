@@ -19,6 +19,8 @@ interface MachineRecord {
   /** tart's name of the VM. */
   readonly name: string
   readonly base: string
+  /** The disk of a Mac is larger than its image, as after a revert. macOS does not use the space by itself. */
+  readonly isLarger?: true
 }
 
 /** The part of tart's config that svc3 reads and writes; the rest is preserved. */
@@ -98,14 +100,16 @@ export async function replaceMachine(folder: string, vm: VmSpec, tart: Tart): Pr
   try {
     await (vm.image.machine ? layOut(place, vm) : layOutLinux(folder, name, vm, tart))
     await growFile(path.join(place, tartFiles.disk), Math.max(vm.image.virtualSizeBytes, vm.diskBytes ?? 0))
-    if ((vm.diskBytes ?? 0) > vm.image.virtualSizeBytes) await moveRecovery(path.join(place, tartFiles.disk))
+    const isMac = isSuspendable(await readTartConfig(folder, { name }))
+    const isLarger = isMac && (vm.diskBytes ?? 0) > vm.image.virtualSizeBytes
+    // If the partition has to stay, growing the file system in the guest fails, and that is told.
+    if (isLarger) await moveRecovery(path.join(place, tartFiles.disk))
     // tart refuses --random-serial for Linux.
-    if (vm.systemSerial !== undefined && isSuspendable(await readTartConfig(folder, { name })))
-      await tart.command(folder, ['set', name, '--random-serial'])
+    if (vm.systemSerial !== undefined && isMac) await tart.command(folder, ['set', name, '--random-serial'])
     await syncFolder(place)
     await syncFolder(path.dirname(place))
     failpoint('apple-laid-out')
-    await writeMachine(folder, { version: 1, name, base: vm.image.digest })
+    await writeMachine(folder, { version: 1, name, base: vm.image.digest, ...(isLarger && { isLarger }) })
   } catch (error) {
     await fs.rm(place, { recursive: true, force: true })
     throw error
