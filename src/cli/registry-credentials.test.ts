@@ -53,7 +53,10 @@ describe('regcred list', () => {
     const { stdout, stderr } = await regcred('list -o json')
     assert.deepEqual(JSON.parse(stdout), [recordOf({ server: 'https://ghcr.io', username: 'ci-bot' })])
     assert.equal(stderr, '')
-    assert.match((await regcred('list -o yaml')).stdout, /^- server: https:\/\/ghcr\.io\n {2}username: ci-bot\n/)
+    assert.match(
+      (await regcred('list -o yaml')).stdout,
+      /^- server: https:\/\/ghcr\.io\n {2}name: ghcr\.io\n {2}username: ci-bot\n/,
+    )
     service.stored.clear()
     for (const format of ['json', 'yaml']) {
       const terminal = { stdout: true }

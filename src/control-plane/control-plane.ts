@@ -25,6 +25,7 @@ import { removeConnection } from './connection.ts'
 import { type IdentityPart, openIdentity } from './identity.ts'
 import { addressOfImages, clusterUid, namesContent, openImagePlace, settleImagePlace } from './image-place.ts'
 import { startControllers, startOwnLoops } from './loops.ts'
+import { mergeCredentials } from './merge-credentials.ts'
 import type { OperatorRequest, RequestFile } from './operator-request.ts'
 import { handleRequest } from './operator-requests.ts'
 import { type Rotation, resealAll } from './reseal.ts'
@@ -106,6 +107,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   )
   const { store, collections } = await openRecords({ dataFolder, storeAddress, log, metrics }, cleanup)
   const { secrets, keySource } = await openKeys({ dataFolder, environment, collections, log })
+  await mergeCredentials({ collections, secrets, log })
   const placeOptions = { address: options.images, settings: settings.images, environment, dataFolder, log, clock }
   const imagePlace = await openImagePlace(placeOptions)
   cleanup.defer(() => imagePlace.close())

@@ -13,6 +13,11 @@ const good: readonly (readonly [string, string, string])[] = [
   ['localhost:05000/team/image', 'localhost:5000/team/image:latest', 'latest'],
   ['[::1]:5000/team/image', '[::1]:5000/team/image:latest', 'latest'],
   ['10.0.0.7:443/a/b', '10.0.0.7:443/a/b:latest', 'latest'],
+  [
+    '123456789012.dkr.ecr.eu-west-1.amazonaws.com/name:tag',
+    '123456789012.dkr.ecr.eu-west-1.amazonaws.com/name:tag',
+    'tag',
+  ],
   ['registry/a/b/c/d-e/f__g/h.i', 'registry/a/b/c/d-e/f__g/h.i:latest', 'latest'],
 ]
 
@@ -20,8 +25,8 @@ const bad: readonly (readonly [string, RegExp])[] = [
   ['', /has no registry/],
   ['image', /has no registry/],
   ['image:tag', /has no registry/],
-  ['ghcr.io/', /has no repository and image/],
-  ['ghcr.io/image', /has no repository and image/],
+  ['ghcr.io/', /has no repository/],
+  ['ghcr.io/:v1', /has no repository/],
   ['ghcr.io//image', /empty part/],
   ['ghcr.io/team/', /empty part/],
   ['ghcr.io/Team/image', /"Team" may have only/],
@@ -138,7 +143,7 @@ describe('credentials for a reference', () => {
         )
       })
 
-    it('credentials for Docker Hub apply to no other registry, and to plain HTTP only under the allowed name', () => {
+    it('credentials for Docker Hub apply to no other registry, and HTTPS comes first', () => {
       for (const registry of ['ghcr.io', 'hub.docker.io', 'docker.io.example', 'docker.io:444'])
         assert.equal(
           found(
@@ -149,7 +154,7 @@ describe('credentials for a reference', () => {
         )
       for (const host of ['ghcr.io', 'hub.docker.io', 'docker.io:444'])
         assert.equal(found('docker.io', [at(host)]), undefined)
-      assert.equal(found('docker.io', [at('index.docker.io', 'http')]), undefined)
+      assert.equal(found('docker.io', [at('index.docker.io', 'http')]), 'http://index.docker.io')
       assert.equal(found('docker.io', [at('docker.io', 'http'), at('index.docker.io')]), 'https://index.docker.io')
     })
   })
@@ -164,6 +169,6 @@ describe('credentials for a reference', () => {
     const plain = noCredentials(parsed.reference, 'svc-team', { isPlain: true })
     assert.match(plain.hint, /run svc3 regcred add http:\/\/localhost:5000 --allow-insecure -u USER .*-n svc-team/)
     const both = noCredentials(parsed.reference, 'svc-team', { isPlain: true, hasStored: true })
-    assert.match(both.hint, /run svc3 regcred remove https:\/\/localhost:5000 -n svc-team, then svc3 regcred add http:/)
+    assert.match(both.hint, /run svc3 regcred add http:\/\/localhost:5000 --allow-insecure --replace -u USER/)
   })
 })

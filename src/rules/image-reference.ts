@@ -1,5 +1,5 @@
-// References to images in OCI registries (docs/spec.md R36): `<registry_host>/<repository>/<image>[:TAG]`, for pulls
-// also `@sha256:…`; and which stored credentials apply to one.
+// References to images in OCI registries (docs/spec.md R36): `<registry_host>/<repository>/<image>[:TAG]`, where a
+// repository may have one part (`host/image`), for pulls also `@sha256:…`; and which stored credentials apply to one.
 import { dockerHubHosts, parseRegistryServer } from './registry-server.ts'
 
 export interface ImageReference {
@@ -65,7 +65,7 @@ export function parseImageReference(text: string, use: 'push' | 'pull'): ParsedR
   if (!server.ok)
     return refuse(text, 'the registry host is invalid', 'Start with a host and an optional port, as in localhost:5000')
   const { repository, tag } = splitTag(name.slice(slash + 1))
-  const problem = repositoryProblem(repository, use)
+  const problem = repositoryProblem(repository)
   if (problem !== undefined) return refuse(text, problem, useIt)
   if (tag !== undefined && !tagForm.test(tag))
     return refuse(
@@ -101,9 +101,9 @@ function splitTag(path: string): { repository: string; tag: string | undefined }
     : { repository: path.slice(0, colon), tag: path.slice(colon + 1) }
 }
 
-function repositoryProblem(repository: string, use: 'push' | 'pull'): string | undefined {
+function repositoryProblem(repository: string): string | undefined {
   const components = repository.split('/')
-  if (repository === '' || (components.length < 2 && use === 'push')) return 'it has no repository and image'
+  if (repository === '') return 'it has no repository'
   if (repository.length > longestRepository) return `the repository has more than ${longestRepository} characters`
   const bad = components.find((each) => !component.test(each))
   if (bad === undefined) return undefined
@@ -125,10 +125,10 @@ export function serversOf({ registry }: Pick<ImageReference, 'registry'>): reado
   })
 }
 
-const dockerHub = dockerHubHosts.map((host) => `https://${host}`)
+const dockerHub = ['https', 'http'].map((scheme) => dockerHubHosts.map((host) => `${scheme}://${host}`))
 
-/** Other names of the same registry, for HTTPS only, because plain HTTP was allowed for one name at most. */
-const sameAs = (server: string): readonly string[] => (dockerHub.includes(server) ? dockerHub : [])
+/** Other names of the same registry. */
+const sameAs = (server: string): readonly string[] => dockerHub.find((names) => names.includes(server)) ?? []
 
 /** Prefers HTTPS, uses HTTP only where it was allowed, and prefers the exact name to other names of the registry. */
 export function credentialFor<T extends StoredServer>(
@@ -145,7 +145,7 @@ export function credentialFor<T extends StoredServer>(
 
 /**
  * Says that a registry has no credentials, and how to store them. `isPlain`: the registry is known to speak HTTP
- * only. `hasStored`: credentials for HTTPS exist and would be used instead.
+ * only. `hasStored`: credentials for HTTPS exist and have to be replaced.
  */
 export function noCredentials(
   reference: ImageReference,
@@ -153,11 +153,10 @@ export function noCredentials(
   { isPlain = false, hasStored = false }: { readonly isPlain?: boolean; readonly hasStored?: boolean } = {},
 ): { problem: string; hint: string } {
   const [secure, plain] = serversOf(reference)
-  const add = isPlain ? `${plain} --allow-insecure` : secure
-  const remove = hasStored ? `svc3 regcred remove ${secure} -n ${namespace}, then ` : ''
+  const add = `${isPlain ? `${plain} --allow-insecure` : secure}${hasStored ? ' --replace' : ''}`
   return {
     problem: `No credentials for registry ${reference.registry} in ${namespace}`,
-    hint: `Ask an administrator to run ${remove}svc3 regcred add ${add} -u USER --password-stdin -n ${namespace}`,
+    hint: `Ask an administrator to run svc3 regcred add ${add} -u USER --password-stdin -n ${namespace}`,
   }
 }
 

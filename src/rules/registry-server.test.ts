@@ -91,6 +91,22 @@ describe('parseRegistryServer', () => {
     })
   }
 
+  for (const [registry, ...servers] of [
+    ['ghcr.io', 'https://ghcr.io', 'https://GHCR.io:443', 'http://ghcr.io', 'https://ghcr.io:80', 'http://ghcr.io:443'],
+    ['10.0.0.7:5000', 'http://10.0.0.7:5000', 'https://10.0.0.7:5000'],
+    ['[::1]:5000', 'http://[::1]:5000', 'https://[0:0::1]:5000'],
+    ['docker.io', 'https://docker.io', 'https://Index.docker.io', 'https://registry-1.docker.io', 'http://docker.io'],
+    ['docker.io:5000', 'https://docker.io:5000'],
+    ['index.docker.io:5000', 'https://index.docker.io:5000'],
+    ['hub.docker.io', 'https://hub.docker.io'],
+  ] as const)
+    it(`parseRegistryServer finds the registry ${registry} at each of its addresses`, () => {
+      for (const server of servers) {
+        const parsed = parseRegistryServer(server)
+        assert.equal(parsed.ok && parsed.registry, registry)
+      }
+    })
+
   it('parseRegistryServer never repeats user info', () => {
     const parsed = parseRegistryServer('https://me:hunter2@ghcr.io')
     assert.ok(!JSON.stringify(parsed).includes('hunter2'))

@@ -1,10 +1,12 @@
-// Registry addresses (docs/spec.md R15): `<scheme>://<hostname>[:<port>]` and their normal form, so that
-// `https://GHCR.io` and `https://ghcr.io:443` are the same registry.
+// Registry addresses (docs/spec.md R15): `<scheme>://<hostname>[:<port>]`, their normal form, so that `https://GHCR.io`
+// and `https://ghcr.io:443` are one address, and the registry at an address, which may have several addresses.
 
 type RegistryServer =
   | {
       readonly ok: true
       readonly server: string
+      /** Host and port, whatever the scheme: `ghcr.io`, `10.0.0.7:5000`. */
+      readonly registry: string
       readonly scheme: 'http' | 'https'
       readonly host: string
       readonly port: number
@@ -72,7 +74,13 @@ function parseAuthority(text: string, scheme: 'http' | 'https', authority: strin
     return refuse(text, `the port "${portText}" is invalid`, 'Use a port from 1 to 65535')
   }
   const suffix = port === defaultPorts[scheme] ? '' : `:${port}`
-  return { ok: true, server: `${scheme}://${host}${suffix}`, scheme, host, port }
+  return { ok: true, server: `${scheme}://${host}${suffix}`, registry: registryAt(host, port), scheme, host, port }
+}
+
+/** Omits both default ports, because a reference without a port may mean either. Docker Hub has one name. */
+function registryAt(host: string, port: number): string {
+  const isDefault = port === defaultPorts.http || port === defaultPorts.https
+  return isDefault && dockerHubHosts.includes(host) ? 'docker.io' : `${host}${isDefault ? '' : `:${port}`}`
 }
 
 /** A host in the normal form of the URL standard; undefined if it is invalid. */

@@ -7,6 +7,9 @@ import { ExpectedVersion, ResourceVersion, Timestamp } from '../records.ts'
 export const RegistryCredential = t.Object(
   {
     server: t.String({ description: '`<scheme>://<hostname>[:<port>]`, normalised' }),
+    name: t.String({
+      description: 'The registry, for which there is one set: `ghcr.io`, `10.0.0.7:5000`, `docker.io`',
+    }),
     username: t.String(),
     allowInsecure: t.Boolean(),
     createdAt: Timestamp,
@@ -40,6 +43,7 @@ const path = `${inNamespace}/secrets/registrycredentials` as const
 const params = { namespace: 'svc-default' }
 const example = {
   server: 'https://ghcr.io',
+  name: 'ghcr.io',
   username: 'ci-bot',
   allowInsecure: false,
   createdAt: '2026-11-15T09:00:00Z',
@@ -72,7 +76,9 @@ export const addRegistryCredential = operation({
   involves: 'body.server',
   past: 'stored credentials for {name}',
   tells: ['username', 'allowInsecure', 'replace'],
-  description: 'One set per registry and namespace. HTTP requires `allowInsecure`; to overwrite requires `replace`.',
+  description:
+    'One set per registry and namespace. A registry is a host and a port: its addresses with http and https are one, as are ' +
+    'the names of Docker Hub. HTTP requires `allowInsecure`; to overwrite requires `replace`.',
   body: RegistryCredentialInput,
   response: RegistryCredential,
   refuses: ['NotFound', 'AlreadyExists', 'Conflict', 'Invalid'],

@@ -125,7 +125,7 @@ const hintsFor = ({ host }: URL): ConnectHints => ({
     `{"registries": {"ca": {"${host}": "/PATH/TO/CA.pem"}}}`,
   plain:
     'Use its TLS port, or ask an administrator to allow plain HTTP: ' +
-    `svc3 regcred remove https://${host}, then svc3 regcred add http://${host} --allow-insecure -u USER --password-stdin`,
+    `svc3 regcred add http://${host} --allow-insecure --replace -u USER --password-stdin`,
 })
 
 const notRegistry = (url: URL): RegistryError =>

@@ -7,6 +7,7 @@ import { RegistryError } from '../../oci/artifact/errors.ts'
 import { openRegistry, type Registry } from '../../oci/registry/registry.ts'
 import { retryPolicies } from '../../platform/retry.ts'
 import { credentialFor, type ImageReference, noCredentials, parseImageReference } from '../../rules/image-reference.ts'
+import { parseRegistryServer } from '../../rules/registry-server.ts'
 import type { Collections, RegistryCredentialRecord } from '../../store/records/collections.ts'
 import type { Entry } from '../../store/store.ts'
 import type { Settings } from '../config/settings.ts'
@@ -33,6 +34,23 @@ export function referenceOf(text: string, use: keyof typeof uses = 'push'): Imag
   if (parsed.ok) return parsed.reference
   const { field, kind } = uses[use]
   throw invalid(kind, [invalidField(field, parsed.problem)], parsed.hint)
+}
+
+/**
+ * The key of the credentials for a registry. It does not depend on their scheme, and is the https address because earlier
+ * versions, whose keys were addresses, stored nearly all credentials there.
+ */
+export const credentialKey = (stored: CredentialRecords['registryCredentials'], namespace: string, registry: string) =>
+  stored.key(namespace, `https://${registry}`)
+
+/** The address in the key of credentials. Unlike the fields of their record, it cannot have been altered. */
+export const addressIn = (key: string): string => decodeURIComponent(key.split('/').at(-1) ?? '')
+
+/** The registry for which credentials are stored under a key, which may be that of an earlier version. */
+export function registryIn(key: string): string {
+  const address = addressIn(key)
+  const parsed = parseRegistryServer(address)
+  return parsed.ok ? parsed.registry : address
 }
 
 export function findCredentials(

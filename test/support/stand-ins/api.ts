@@ -99,6 +99,7 @@ export const recordOf = (
   input: Pick<RegistryCredentialInput, 'server' | 'username' | 'allowInsecure'>,
 ): RegistryCredential => ({
   server: input.server,
+  name: input.server.replace(/^\w+:\/\//, ''),
   username: input.username,
   allowInsecure: input.allowInsecure ?? false,
   createdAt: at,

@@ -21,6 +21,7 @@ describe('adding', () => {
     assert.equal(answer.status, 201)
     assert.deepEqual(answer.body, {
       server: 'https://ghcr.io',
+      name: 'ghcr.io',
       username: 'bot',
       allowInsecure: false,
       createdAt: '2026-11-15T09:00:00Z',
@@ -41,6 +42,30 @@ describe('adding', () => {
     }
     assert.equal((await list()).length, 1)
   })
+
+  for (const [first, second] of [
+    ['http://10.0.0.7:5000', 'https://10.0.0.7:5000'],
+    ['https://10.0.0.7:5000', 'http://10.0.0.7:5000'],
+    ['https://docker.io', 'https://index.docker.io'],
+    ['https://registry-1.docker.io', 'http://docker.io'],
+    ['http://registry.lab', 'https://registry.lab'],
+  ] as const)
+    it(`adding ${second} beside ${first} requires replace, because they are one registry`, async () => {
+      const insecure = { allowInsecure: true }
+      const { body: stored } = await add({ ...ghcr, ...insecure, server: first })
+      const refused = await add({ ...ghcr, ...insecure, server: second })
+      assert.deepEqual([refused.status, refused.body.reason], [409, 'AlreadyExists'])
+      assert.equal(refused.body.message, `Registry credential ${first} already exists in svc-default`)
+      assert.equal(refused.body.hint, `${second} is the same registry. Add --replace ("replace": true) to overwrite it`)
+      assert.deepEqual(await list(), [stored])
+      const replaced = await add({ ...ghcr, ...insecure, server: second, replace: true })
+      assert.deepEqual([replaced.status, replaced.body.server, replaced.body.name], [200, second, stored.name])
+      assert.deepEqual(await list(), [replaced.body])
+      const removed = await remove(first)
+      assert.equal(removed.body.message, `Registry credential ${second} removed from svc-default`)
+      assert.deepEqual(await list(), [])
+      assert.equal((await remove(second)).status, 404)
+    })
 
   it('adding replaces only on request, keeps createdAt, and returns 200', async () => {
     const first = await add(ghcr)

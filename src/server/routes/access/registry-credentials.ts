@@ -23,6 +23,7 @@ import { writeInside } from '../../gate/namespace.ts'
 import { Answer } from '../../http/answer.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
+import { addressIn, credentialKey, registryIn } from '../../remotes/registries.ts'
 
 const kind = 'registrycredentials'
 
@@ -37,7 +38,8 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
 
   const viewOf = (entry: Entry<RegistryCredentialRecord>): RegistryCredential => {
     const { server, username, allowInsecure, createdAt, updatedAt, updatedBy } = entry.value
-    return { server, username, allowInsecure, createdAt, updatedAt, updatedBy, resourceVersion: entry.rev }
+    const name = registryIn(entry.key)
+    return { server, name, username, allowInsecure, createdAt, updatedAt, updatedBy, resourceVersion: entry.rev }
   }
 
   /** Refuses a record that was altered outside the service, which would otherwise look valid. */
@@ -45,7 +47,7 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
     try {
       secrets.open(entry.key, entry.value)
     } catch (error) {
-      if (error instanceof SealError) throw altered(serverOf(entry.key), error)
+      if (error instanceof SealError) throw altered(addressIn(entry.key), error)
       throw error
     }
     return viewOf(entry)
@@ -56,8 +58,8 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
 
     async addRegistryCredential({ params, body, principal, now, requestKey }) {
       const { namespace } = params
-      const server = checkedServer(body)
-      const key = credentials.key(namespace, server)
+      const { server, registry } = checkedServer(body)
+      const key = credentialKey(credentials, namespace, registry)
       let isRepeated = false
       let isReplacement = false
       const entry = await secrets.sealing((protect) =>
@@ -68,7 +70,7 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
               isRepeated = existing !== undefined && isWrittenBy(existing, requestKey, now)
               isReplacement = isRepeated ? existing?.isReplacement === true : existing !== undefined
               if (existing && isRepeated) return existing
-              if (existing && !body.replace) throw exists(server, namespace)
+              if (existing && !body.replace) throw exists(existing.server, server, namespace)
               if (body.resourceVersion !== undefined && current?.rev !== body.resourceVersion) throw changed(server)
               const updatedAt = timestamp(now)
               const fields = {
@@ -94,18 +96,19 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
       const { namespace } = params
       const parsed = parseRegistryServer(body.server)
       if (!parsed.ok) throw invalid(kind, [serverCause(parsed.problem)], parsed.hint)
-      await credentials.change(credentials.key(namespace, parsed.server), (existing) => {
-        if (!existing) throw notFound(kind, parsed.server, { namespace })
-        return null
-      })
-      const message = `Registry credential ${parsed.server} removed from ${namespace}`
-      return success(message, { kind, name: parsed.server })
+      const removed: string[] = []
+      // More than one only if an earlier version wrote them. See control-plane/merge-credentials.ts.
+      for (const { key } of credentials.list(namespace).filter((each) => registryIn(each.key) === parsed.registry))
+        await credentials.change(key, (existing) => {
+          if (existing) removed.push(existing.server)
+          return null
+        })
+      const [name] = removed
+      if (name === undefined) throw notFound(kind, parsed.server, { namespace })
+      return success(`Registry credential ${name} removed from ${namespace}`, { kind, name })
     },
   }
 }
-
-/** Taken from the key, because the fields of the record may have been altered. */
-const serverOf = (key: string): string => decodeURIComponent(key.split('/').at(-1) ?? '')
 
 /** Whether an earlier try of this request, whose response was lost in a crash, wrote the record. */
 const isWrittenBy = (record: RegistryCredentialRecord, requestKey: string | undefined, now: Date): boolean =>
@@ -113,10 +116,10 @@ const isWrittenBy = (record: RegistryCredentialRecord, requestKey: string | unde
   record.requestKey === requestKey &&
   !hasExpired('answer', record.updatedAt, timestamp(now))
 
-function checkedServer(body: RegistryCredentialInput): string {
+function checkedServer(body: RegistryCredentialInput): { readonly server: string; readonly registry: string } {
   const parsed = parseRegistryServer(body.server)
   const causes = checkCredential(body, parsed)
-  if (parsed.ok && causes.length === 0) return parsed.server
+  if (parsed.ok && causes.length === 0) return parsed
   throw invalid(kind, causes, parsed.ok ? hintFor(causes) : parsed.hint)
 }
 
@@ -144,8 +147,11 @@ const hintFor = (causes: readonly Cause[]): string =>
     ? 'Use https, or add --allow-insecure ("allowInsecure": true)'
     : 'Correct the fields in details.causes'
 
-const exists = (server: string, namespace: string): ApiError =>
-  alreadyExists(kind, server, { namespace, hint: 'Add --replace ("replace": true) to overwrite it' })
+function exists(stored: string, server: string, namespace: string): ApiError {
+  const hint = 'Add --replace ("replace": true) to overwrite it'
+  const why = stored === server ? '' : `${server} is the same registry. `
+  return alreadyExists(kind, stored, { namespace, hint: why + hint })
+}
 
 const changed = (server: string): ApiError =>
   conflict(kind, server, 'has another resourceVersion', 'List the credentials, then try again')
