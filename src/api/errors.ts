@@ -55,6 +55,8 @@ export interface ErrorOptions {
   readonly name?: string
   readonly causes?: readonly Cause[]
   readonly hint?: string
+  /** For administrators, in place of `hint`. */
+  readonly adminHint?: string
   readonly retryAfterSeconds?: number
   readonly cause?: unknown
   /** Set by the client if the response came from another program, such as a proxy. */
@@ -101,8 +103,9 @@ export class ApiError extends Error {
     return retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1_000
   }
 
-  toStatus(requestId: string): Status {
-    const { kind, name, causes, hint } = this.options
+  toStatus(requestId: string, isAdmin = false): Status {
+    const { kind, name, causes, adminHint } = this.options
+    const hint = (isAdmin ? adminHint : undefined) ?? this.hint
     const details = { ...(name && { name }), ...(kind && { kind }), ...(causes && { causes: [...causes] }) }
     return {
       kind: 'Status',

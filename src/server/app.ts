@@ -36,10 +36,13 @@ type AppServices = HandlerServices &
   }
 
 export function createApp(services: AppServices, operations = createOperations(services)): App {
-  const refuse = (refusal: ApiError, request: FastifyRequest, reply: FastifyReply): FastifyReply =>
-    isLegacyPath(request.raw.url ?? '')
-      ? refuseStray(services, refusal, request, reply)
-      : sendRefusal(refusal, request, reply)
+  function refuse(refusal: ApiError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const { id, raw, principal, namespace } = request
+    if (isLegacyPath(raw.url ?? '')) return refuseStray(services, refusal, request, reply)
+    const isAdmin = principal !== undefined && services.roles.roleOf(principal, namespace) === 'admin'
+    const body = JSON.stringify(refusal.toStatus(id, isAdmin))
+    return refusalHeaders(refusal, reply).code(refusal.code).type('application/json; charset=utf-8').send(body)
+  }
   const { pathPrefix } = services.settings.console
   const app = createBaseApp(services, {
     plainHttp: services.plainHttp,
@@ -78,13 +81,6 @@ export function createApp(services: AppServices, operations = createOperations(s
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
-
-function sendRefusal(refusal: ApiError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  return refusalHeaders(refusal, reply)
-    .code(refusal.code)
-    .type('application/json; charset=utf-8')
-    .send(JSON.stringify(refusal.toStatus(request.id)))
-}
 
 const pathForms = allOperations.map(({ method, path }) => ({
   method,

@@ -77,8 +77,7 @@ export const addRegistryCredential = operation({
   past: 'stored credentials for {name}',
   tells: ['username', 'allowInsecure', 'replace'],
   description:
-    'One set per registry and namespace. A registry is a host and a port: its addresses with http and https are one, as are ' +
-    'the names of Docker Hub. HTTP requires `allowInsecure`; to overwrite requires `replace`.',
+    'One set per registry (`name`) and namespace. HTTP requires `allowInsecure`; to overwrite requires `replace`.',
   body: RegistryCredentialInput,
   response: RegistryCredential,
   refuses: ['NotFound', 'AlreadyExists', 'Conflict', 'Invalid'],

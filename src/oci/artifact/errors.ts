@@ -14,6 +14,8 @@ const faults = {
   forbidden: false,
   notFound: false,
   unknownHost: false,
+  /** No connection to a registry that has never answered. */
+  unreachable: false,
   tooLarge: false,
   refused: false,
   /** The response is wrong: digest, size, media type or form. */
@@ -31,6 +33,7 @@ interface RegistryErrorOptions {
   readonly status?: number
   readonly retryAfterMs?: number | undefined
   readonly silentMs?: number | undefined
+  readonly setting?: string | undefined
   readonly cause?: unknown
 }
 
@@ -43,9 +46,13 @@ export class RegistryError extends Error {
   readonly retryAfterMs: number | undefined
   /** After a timeout, how long the registry had been silent. */
   readonly silentMs: number | undefined
+  /** The setting of the server that would allow the address. */
+  readonly setting: string | undefined
 
   constructor(fault: RegistryFault, problem: string, options: RegistryErrorOptions = {}) {
-    const { hint = hints[fault], status, retryAfterMs, silentMs, cause } = options
+    const { setting, status, retryAfterMs, silentMs, cause } = options
+    const allow = setting && `Ask an administrator to set ${setting} in config.json of the server`
+    const { hint = allow ?? hints[fault] } = options
     super(`${problem}. ${hint}`, cause === undefined ? {} : { cause })
     this.fault = fault
     this.problem = problem
@@ -53,6 +60,7 @@ export class RegistryError extends Error {
     this.status = status
     this.retryAfterMs = retryAfterMs
     this.silentMs = silentMs
+    this.setting = setting
   }
 
   get isTransient(): boolean {
@@ -61,7 +69,7 @@ export class RegistryError extends Error {
 }
 
 const hints: Readonly<Record<RegistryFault, string>> = {
-  address: 'Use a registry with a public address, or ask an administrator to allow private ones',
+  address: 'Use a registry with a public address',
   insecure: 'Use https, or store credentials for its http:// address: svc3 regcred add --allow-insecure',
   plain: 'Use https, or store credentials for its http:// address: svc3 regcred add --allow-insecure',
   untrusted: 'Add the CA that signed its certificate to config.json of the server',
@@ -69,6 +77,7 @@ const hints: Readonly<Record<RegistryFault, string>> = {
   forbidden: 'Ask the operator of the registry for access to this repository',
   notFound: 'Check the name and the tag',
   unknownHost: 'Check the host name, and the DNS of the server',
+  unreachable: 'Check the host name and the port, and that the registry runs',
   tooLarge: 'Ask the operator of the registry to allow larger uploads',
   refused: 'Correct what the registry reports, then try again',
   invalid: 'Push the image again, or tell the operator of the registry',

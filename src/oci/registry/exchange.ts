@@ -11,7 +11,7 @@ import {
 import { dockerHubApiHost, dockerHubHosts } from '../../rules/registry-server.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import { type Authorization, type BasicCredentials, createAuthorization } from './authorization.ts'
-import { type ConnectHints, isUnknownHost } from './network-error.ts'
+import type { ConnectHints } from './network-error.ts'
 import { Redactor, redactUrl } from './redact.ts'
 import { registryError } from './refusal.ts'
 import { type ConnectOptions, registryClient, type SendOptions, send } from './send.ts'
@@ -23,11 +23,17 @@ export interface RegistryOptions extends ConnectOptions {
   readonly credentials?: BasicCredentials | undefined
   readonly retry?: RetryPolicy | undefined
   readonly onWaiting?: OnWaiting | undefined
+  /** Do not wait for a registry that refuses the connection, unless it has answered this process before. */
+  readonly mayBeMistyped?: boolean | undefined
   /** A connection without data for this long counts as lost. */
   readonly idleMs?: number | undefined
   /** Used in place of hints about the stored credentials of namespaces. */
   readonly hints?: ConnectHints | undefined
 }
+
+/** The registries that have answered this process. */
+const answered = new Set<string>()
+const maxAnswered = 1_000
 
 export interface RegistryExchange {
   readonly origin: URL
@@ -54,7 +60,6 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
     hints: { ...hintsFor(origin), ...options.hints },
   }
   const authorization: Authorization = createAuthorization(options.credentials, sending, redactor)
-  let isConnected = false
   let isWaiting = false
   let connection: Promise<void> | undefined
   const isOurs = ({ url }: HttpResponse): boolean => url.origin === origin.origin
@@ -64,10 +69,11 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
     const url = new URL('/v2/', origin)
     const answer = await send({ method: 'GET', url }, sending)
     discard(answer)
+    if (answered.size >= maxAnswered) answered.clear()
+    answered.add(origin.origin)
     if (answer.status === 401 && isOurs(answer)) authorization.learn(answer, undefined)
     else if (answer.status === 404) throw notRegistry(url)
     else if (isTransientStatus(answer.status)) throw await registryError(answer, 'Connecting', redactor)
-    isConnected = true
   }
 
   async function connected(signal: AbortSignal | undefined): Promise<void> {
@@ -82,9 +88,27 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
     await orAborted(connection, signal)
   }
 
-  /** An unknown host is transient if its name was resolved before. */
-  const asTransient = (error: unknown): unknown =>
-    isConnected && isUnknownHost(error) ? new RegistryError('unavailable', error.problem, { cause: error }) : error
+  /** A registry that has answered exists, so it may be waited for. */
+  const asTransient = (error: unknown): unknown => {
+    const { fault, problem = '' } = error as Partial<RegistryError>
+    const mayPass = answered.has(origin.origin) || (fault === 'unreachable' && !options.mayBeMistyped)
+    const isAway = fault === 'unreachable' || fault === 'unknownHost'
+    return mayPass && isAway ? new RegistryError('unavailable', problem, { cause: error }) : error
+  }
+
+  async function ask(request: Omit<HttpRequest, 'authorization'>, scopes: readonly string[]): Promise<HttpResponse> {
+    await connected(request.signal)
+    for (let tries = 1; ; tries += 1) {
+      const header = await authorization.header(scopes, request.signal)
+      const answer = await send({ ...request, authorization: header }, sending)
+      if (isWaiting && answer.status < 500) {
+        isWaiting = false
+        onWaiting?.(undefined)
+      }
+      if (answer.status !== 401 || !isOurs(answer) || tries > 2 || !authorization.learn(answer, header)) return answer
+      discard(answer)
+    }
+  }
 
   return {
     origin,
@@ -99,21 +123,10 @@ export function createExchange(options: RegistryOptions): RegistryExchange {
       },
     }),
     idleMs,
-    async ask(ask, scopes) {
-      await connected(ask.signal)
-      for (let tries = 1; ; tries += 1) {
-        const header = await authorization.header(scopes, ask.signal)
-        const answer = await send({ ...ask, authorization: header }, sending).catch((error: unknown) => {
-          throw asTransient(error)
-        })
-        if (isWaiting && answer.status < 500) {
-          isWaiting = false
-          onWaiting?.(undefined)
-        }
-        if (answer.status !== 401 || !isOurs(answer) || tries > 2 || !authorization.learn(answer, header)) return answer
-        discard(answer)
-      }
-    },
+    ask: (request, scopes) =>
+      ask(request, scopes).catch((error: unknown) => {
+        throw asTransient(error)
+      }),
     refuse: (answer, doing) => registryError(answer, doing, redactor),
     close: () => sending.client.close(),
   }

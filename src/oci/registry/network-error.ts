@@ -3,28 +3,22 @@ import { HttpError } from '../../platform/http.ts'
 import { RegistryError, type RegistryFault } from '../artifact/errors.ts'
 import { redactUrl } from './redact.ts'
 
-const problems: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'connection refused',
-  EAI_AGAIN: 'the host name lookup failed',
-  EHOSTUNREACH: 'the host is unreachable',
-  ENETUNREACH: 'the network is unreachable',
-  ETIMEDOUT: 'the connection timed out',
-}
-
-/** By code and OpenSSL message. Anything else counts as unavailable and is retried. */
-const finalFaults: readonly (readonly [RegExp, RegistryFault, string])[] = [
+/** By code and OpenSSL message. Anything else is a lost connection. */
+const faults: readonly (readonly [RegExp, RegistryFault, string])[] = [
   [/wrong.version.number|http.request|packet.length.too.long/i, 'plain', 'it does not use TLS on this port'],
   [/ALERT|\balert\b/, 'refused', 'it refuses the TLS connection'],
   [/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|ALTNAME/, 'untrusted', 'the certificate is not trusted'],
   [/^ENOTFOUND/, 'unknownHost', 'unknown host name'],
+  [/^ECONNREFUSED/, 'unreachable', 'connection refused'],
+  [/^EAI_AGAIN/, 'unreachable', 'the host name lookup failed'],
+  [/^EHOSTUNREACH/, 'unreachable', 'the host is unreachable'],
+  [/^ENETUNREACH/, 'unreachable', 'the network is unreachable'],
+  [/^ETIMEDOUT/, 'unavailable', 'the connection timed out'],
   [/^EPROTO|^ERR_SSL/, 'refused', 'TLS negotiation failed'],
   [/^HPE_/, 'refused', 'it does not use HTTP on this port'],
 ]
 
-export const isUnknownHost = (error: unknown): error is RegistryError =>
-  error instanceof RegistryError && error.fault === 'unknownHost'
-
-/** Hints about final faults. They depend on where the registry is configured. */
+/** Hints about faults. They depend on where the registry is configured. */
 export type ConnectHints = Readonly<Partial<Record<RegistryFault, string>>>
 
 export function networkError(url: URL, error: NodeJS.ErrnoException, hints: ConnectHints = {}): RegistryError {
@@ -33,8 +27,7 @@ export function networkError(url: URL, error: NodeJS.ErrnoException, hints: Conn
   const first = error instanceof AggregateError ? ((error.errors[0] ?? error) as NodeJS.ErrnoException) : error
   const { code = '' } = first
   const told = /^EPROTO|^ERR_SSL/.test(code) ? `${code} ${first.message}` : code
-  const [, fault = 'unavailable', final] = finalFaults.find(([form]) => form.test(told)) ?? []
-  const problem = final ?? problems[code] ?? 'the connection was lost'
+  const [, fault = 'unavailable', problem = 'the connection was lost'] = faults.find(([form]) => form.test(told)) ?? []
   const hint = hints[fault]
   const { silentMs } = first as { silentMs?: number }
   return new RegistryError(fault, `${redactUrl(url)}: ${problem}${code === '' ? '' : ` (${code})`}`, {

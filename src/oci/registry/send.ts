@@ -9,7 +9,7 @@ import {
   locationOf as locationIn,
   readAll,
 } from '../../platform/http.ts'
-import { type AddressPolicy, isAllowedAddress } from '../../rules/address-kinds.ts'
+import { type AddressKind, type AddressPolicy, addressKind, isAllowedAddress } from '../../rules/address-kinds.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import { type ConnectHints, networkError } from './network-error.ts'
 import { redactUrl } from './redact.ts'
@@ -51,8 +51,16 @@ export function registryClient(options: ConnectOptions, origin: string, idleMs: 
     checkAddress: (address, host) =>
       isAllowedAddress(address, policyOf(host))
         ? undefined
-        : new RegistryError('address', `"${host}" has no allowed address`),
+        : new RegistryError('address', `"${host}" has no allowed address`, {
+            // Where the policy is a function, the operator has named the registry in another place.
+            setting: typeof policy === 'function' ? undefined : settings[addressKind(address)],
+          }),
   })
+}
+
+const settings: Readonly<Partial<Record<AddressKind, string>>> = {
+  private: 'registries.allowPrivate',
+  loopback: 'registries.allowLoopback',
 }
 
 export async function send(request: HttpRequest, { client, origin, hints }: SendOptions): Promise<HttpResponse> {

@@ -257,9 +257,34 @@ describe('the way to a registry', () => {
     assert.ok(lookups > 2 && bad.manifests.has('v1'))
     const never: net.LookupFunction = (_name, _options, callback) =>
       callback(Object.assign(new Error('no'), { code: 'ENOTFOUND' }), [])
-    await assert.rejects(push(repository({ server: `http://registry.test:${bad.port}`, lookup: never })), {
+    await assert.rejects(push(repository({ server: `http://never.test:${bad.port}`, lookup: never })), {
       fault: 'unknownHost',
     })
+  })
+
+  it('the way to a registry that may be mistyped is tried once, and again if the registry has answered before', async () => {
+    const waits: (string | undefined)[] = []
+    const onWaiting: RegistryOptions['onWaiting'] = (waiting) => waits.push(waiting?.problem)
+    const blob = { mediaType: 'a/b', digest: `sha256:${'a'.repeat(64)}`, size: 1 }
+    const ask = (options: Partial<RegistryOptions>) => repository({ onWaiting, ...options }).has(blob)
+    const unresolved: net.LookupFunction = (_name, _options, callback) =>
+      callback(Object.assign(new Error('no'), { code: 'EAI_AGAIN' }), [])
+    const { server } = bad
+    await bad.close()
+    const refused = `${server}/v2/: connection refused (ECONNREFUSED)`
+    await assert.rejects(ask({ mayBeMistyped: true }), { fault: 'unreachable', problem: refused })
+    await assert.rejects(ask({ server: 'https://never.test', mayBeMistyped: true, lookup: unresolved }), {
+      fault: 'unreachable',
+    })
+    assert.deepEqual(waits, [])
+    await assert.rejects(ask({}), { fault: 'unavailable', problem: refused })
+    assert.deepEqual(waits.splice(0), Array(3).fill(refused))
+    bad = await startBadRegistry({ port: bad.port })
+    await ask({ mayBeMistyped: true })
+    await bad.close()
+    await assert.rejects(ask({ mayBeMistyped: true }), { fault: 'unavailable', problem: refused })
+    assert.deepEqual(waits, Array(3).fill(refused))
+    bad = await startBadRegistry()
   })
 
   it('the connection to a registry is still made for others after one caller aborts', async () => {

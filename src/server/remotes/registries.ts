@@ -43,12 +43,9 @@ export function referenceOf(text: string, use: keyof typeof uses = 'push'): Imag
 export const credentialKey = (stored: CredentialRecords['registryCredentials'], namespace: string, registry: string) =>
   stored.key(namespace, `https://${registry}`)
 
-/** The address in the key of credentials. Unlike the fields of their record, it cannot have been altered. */
-export const addressIn = (key: string): string => decodeURIComponent(key.split('/').at(-1) ?? '')
-
-/** The registry for which credentials are stored under a key, which may be that of an earlier version. */
+/** The registry of stored credentials. Unlike the fields of their record, their key cannot have been altered. */
 export function registryIn(key: string): string {
-  const address = addressIn(key)
+  const address = decodeURIComponent(key.split('/').at(-1) ?? '')
   const parsed = parseRegistryServer(address)
   return parsed.ok ? parsed.registry : address
 }

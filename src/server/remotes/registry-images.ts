@@ -40,7 +40,7 @@ export async function findRegistryImage(
   const login = await loginFor(services, reference, stored)
   const late = AbortSignal.timeout(waitMs)
   const signal = AbortSignal.any([late, services.ending])
-  const registry = openRegistry({ ...login, retry: retryPolicies.lookup, idleMs: waitMs })
+  const registry = openRegistry({ ...login, retry: retryPolicies.lookup, idleMs: waitMs, mayBeMistyped: true })
   try {
     const limits = architecture && { architecture }
     const source = registry.repository(reference.repository)
@@ -78,6 +78,7 @@ const reasons: Readonly<Record<RegistryFault, Reason>> = {
   plain: 'Invalid',
   invalid: 'Invalid',
   unknownHost: 'Invalid',
+  unreachable: 'Invalid',
   tooLarge: 'Invalid',
   notFound: 'NotFound',
   untrusted: 'Conflict',
@@ -96,7 +97,7 @@ function refusalOf(
   reference: ImageReference,
   { namespace, hasStored }: { readonly namespace: string; readonly hasStored: boolean },
 ): ApiError {
-  const { fault, problem, hint } = error
+  const { fault, problem, hint, setting } = error
   const options = { kind: 'images', name: reference.text.slice(0, 200) }
   if (!hasStored && wantsCredentials.has(fault)) {
     const missing = noCredentials(reference, namespace)
@@ -110,6 +111,7 @@ function refusalOf(
   return new ApiError(reason, message, {
     ...options,
     hint,
+    ...(setting !== undefined && { adminHint: `Set ${setting} to true in config.json of the server, and restart it` }),
     ...(reason === 'Invalid' && { causes: [invalidField('image', message)] }),
     ...(reason === 'ServiceUnavailable' && { retryAfterSeconds }),
   })

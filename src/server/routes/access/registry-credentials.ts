@@ -23,7 +23,7 @@ import { writeInside } from '../../gate/namespace.ts'
 import { Answer } from '../../http/answer.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
-import { addressIn, credentialKey, registryIn } from '../../remotes/registries.ts'
+import { credentialKey, registryIn } from '../../remotes/registries.ts'
 
 const kind = 'registrycredentials'
 
@@ -38,8 +38,8 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
 
   const viewOf = (entry: Entry<RegistryCredentialRecord>): RegistryCredential => {
     const { server, username, allowInsecure, createdAt, updatedAt, updatedBy } = entry.value
-    const name = registryIn(entry.key)
-    return { server, name, username, allowInsecure, createdAt, updatedAt, updatedBy, resourceVersion: entry.rev }
+    const common = { username, allowInsecure, createdAt, updatedAt, updatedBy }
+    return { server, name: registryIn(entry.key), ...common, resourceVersion: entry.rev }
   }
 
   /** Refuses a record that was altered outside the service, which would otherwise look valid. */
@@ -47,7 +47,7 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
     try {
       secrets.open(entry.key, entry.value)
     } catch (error) {
-      if (error instanceof SealError) throw altered(addressIn(entry.key), error)
+      if (error instanceof SealError) throw altered(`https://${registryIn(entry.key)}`, error)
       throw error
     }
     return viewOf(entry)

@@ -93,6 +93,16 @@ const credentials = (password: string, at = service, server = process.server): P
 const pull = (name: string, body: object = {}): Promise<Answer> =>
   service.call('POST', `${base}/remoteimages/${encodeURIComponent(name)}/pull`, { body })
 
+/** The name of an image in a registry that has answered the server and then ended. */
+async function leftRegistry(): Promise<string> {
+  const left = await startBadRegistry()
+  const name = `127.0.0.1:${left.port}/team/image`
+  await credentials('canary', service, left.server)
+  assert.equal((await deploy(name)).status, 404)
+  await left.close()
+  return name
+}
+
 describe('a deployment from a registry', () => {
   it('a deployment from a registry is refused with a hint, and leaves nothing behind', async () => {
     const refused = async (status: number, words: RegExp, name: string, at = service): Promise<void> => {
@@ -118,11 +128,25 @@ describe('a deployment from a registry', () => {
     await refused(422, /has an empty part/, `${process.host}/team//x`)
     await refused(422, /the tag cannot begin with a dash/, image('-v1'))
     await refused(422, /contains a user name or password/, `user:canary@${process.host}/team/image`)
-    await refused(503, /connection refused|registry answers/, '127.0.0.1:9/team/image')
+    await refused(422, /connection refused .* Check the host name and the port/, '127.0.0.1:9/team/image')
+    await refused(503, /connection refused/, await leftRegistry())
     await using strict = await startService({ plainHttp: false })
     await credentials(registryUser.password, strict)
     await refused(422, /no allowed address/, image('v1'), strict)
-    await refused(422, /no allowed address/, '169.254.169.254/team/image', strict)
+    await refused(422, /no allowed address Use a registry with a public address$/, '169.254.169.254/a/b', strict)
+    for (const [host, setting] of [
+      [process.host, 'registries.allowLoopback'],
+      ['10.1.2.3', 'registries.allowPrivate'],
+    ]) {
+      const reference = `${host}/team/image:v1`
+      await refused(422, new RegExp(`address Set ${setting} to true in config.json of the server`), reference, strict)
+      const { devToken: token } = strict
+      const { status, body } = await strict.call('POST', `${base}/vms`, { token, body: { image: reference } })
+      assert.deepEqual(
+        [status, body.hint],
+        [422, `Ask an administrator to set ${setting} in config.json of the server`],
+      )
+    }
     assert.deepEqual(service.services.collections.vms.list(), [])
     assert.deepEqual(service.services.collections.vmSecrets.list(), [])
     assert.doesNotMatch((await service.call('GET', `${base}/events`)).text, /canary/)
@@ -135,10 +159,12 @@ describe('a deployment from a registry', () => {
     assert.deepEqual([status, body.architecture, body.os, body.size], [200, 'arm64', 'macos', '2M'])
     assert.match(body.spaceUsed, /^\d/)
     assert.deepEqual([(await estimate(image('none'))).status, (await estimate(image('intel'))).status], [404, 422])
-    const away = await estimate('127.0.0.1:9/team/image')
+    assert.equal((await estimate('127.0.0.1:9/team/image')).status, 422)
+    const name = await leftRegistry()
+    const away = await estimate(name)
     assert.deepEqual([away.status, away.body.size], [200, undefined])
-    assert.match(away.body.imageProblem, /127\.0\.0\.1:9/)
-    assert.match(away.body.message, /Image not checked: Image 127\.0\.0\.1:9\/team\/image/)
+    assert.match(away.body.imageProblem, /connection refused/)
+    assert.match(away.body.message, new RegExp(`Image not checked: Image ${name}`))
   })
 
   it('a deployment from a registry is pinned to a manifest, and only its node gets the credentials', async () => {

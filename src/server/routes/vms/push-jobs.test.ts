@@ -237,6 +237,12 @@ describe('a push is refused', () => {
     await free()
   })
 
+  it('a push may be to a repository of one part', async () => {
+    const answer = await push('ghcr.io/name:tag')
+    assert.equal(answer.status, 200, answer.text)
+    await free()
+  })
+
   for (const reference of [
     `ghcr.io/a/b@${digest}`,
     'ghcr.io',
