@@ -1,18 +1,20 @@
 // Versions before alpha.32 kept credentials for each address of a registry. Now a registry has one set, under one key.
-import { ApiError } from '../api/errors.ts'
 import { SealError } from '../auth/seal.ts'
 import { credentialFor } from '../rules/image-reference.ts'
-import { writeInside } from '../server/gate/namespace.ts'
 import { credentialKey, registryIn } from '../server/remotes/registries.ts'
+import { PreconditionFailed } from '../store/store.ts'
 import type { Server } from './assemble.ts'
 
 /**
  * Keeps the credentials that were used where a registry has several sets, and removes the others. After a crash, the
  * next start continues. Credentials that cannot be decrypted stay where they are; `resealAll` has logged them.
  */
-export async function mergeCredentials(services: Pick<Server, 'collections' | 'secrets' | 'log'>): Promise<void> {
-  const { secrets, log } = services
-  const { registryCredentials: all } = services.collections
+export async function mergeCredentials({
+  collections,
+  secrets,
+  log,
+}: Pick<Server, 'collections' | 'secrets' | 'log'>): Promise<void> {
+  const { registryCredentials: all, namespaces } = collections
   const registries = Map.groupBy(all.list(), ({ key }) => credentialKey(all, all.scopeOf(key), registryIn(key)))
   for (const [key, entries] of registries) {
     const namespace = all.scopeOf(key)
@@ -24,14 +26,13 @@ export async function mergeCredentials(services: Pick<Server, 'collections' | 's
       entries.map(({ value }) => value),
     )
     const winner = entries.find(({ value }) => value === used) ?? entries[0]
-    if (!winner || entries.every((each) => each.key === key)) continue
+    const space = namespaces.get('', namespace)
+    if (!winner || !space || space.value.isTerminating || entries.every((each) => each.key === key)) continue
     try {
       const { sealed: _, ...fields } = winner.value
       const secret = secrets.open(winner.key, winner.value)
       if (winner.key !== key)
-        await secrets.sealing((protect) =>
-          writeInside(services, namespace, (space) => all.change(key, () => protect(key, fields, secret), [space])),
-        )
+        await secrets.sealing((protect) => all.change(key, () => protect(key, fields, secret), [space]))
       for (const { key: other, value } of entries) {
         if (other !== key) await all.change(other, () => null)
         const problem = `kept those of ${fields.server}, removed those of ${value.server}`
@@ -39,8 +40,8 @@ export async function mergeCredentials(services: Pick<Server, 'collections' | 's
           log.warn('a registry had several sets of credentials', { namespace, name, problem })
       }
     } catch (error) {
-      // A namespace that is being deleted refuses the write, and its records are deleted with it.
-      if (!(error instanceof SealError || error instanceof ApiError)) throw error
+      // The namespace may just have been marked for deletion on another server.
+      if (!(error instanceof SealError || error instanceof PreconditionFailed)) throw error
     }
   }
 }
