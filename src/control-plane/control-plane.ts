@@ -18,6 +18,7 @@ import { ownNames } from '../server/tls/own-names.ts'
 import { measured } from '../store/measured.ts'
 import { openStore } from '../store/open.ts'
 import { type Collections, openCollections, sealedOf } from '../store/records/collections.ts'
+import { rewriteOldRecords } from '../store/records/old-records.ts'
 import { assertUsable } from '../store/store-state.ts'
 import { assembleServer, type Server } from './assemble.ts'
 import { checkoutFolder } from './checkout.ts'
@@ -217,6 +218,7 @@ async function openRecords({ dataFolder, storeAddress, log, metrics }: RecordsIn
   await removeConnection(dataFolder)
   cleanup.defer(() => store.close())
   await assertUsable(store)
+  await rewriteOldRecords(store)
   if (isShared(storeAddress)) await writePlace(dataFolder, storeAddress)
   return { store, collections: cleanup.use(await openCollections(store)) }
 }

@@ -49,18 +49,10 @@ async function make({ events }: Collections, scope: string, ms: number, fields: 
   await events.create(scope, each.name, each)
 }
 
-test('the oldest events are deleted, with those in their records; the newest stay', async (t) => {
+test('the oldest events are deleted; the newest stay', async (t) => {
   const collections = await opened(t)
   const { events } = collections
-  for (const together of [
-    ['e1', 'e2', 'e3', 'e4', 'e5'],
-    ['e6', 'e7'],
-  ])
-    await events.create('svc-ios', together.at(-1) ?? '', {
-      ...event(together.at(-1) ?? ''),
-      earlier: together.slice(0, -1).map(event),
-    })
-  assert.ok(events.list().some(({ value }) => value.heldBy !== undefined))
+  for (const name of ['e1', 'e2', 'e3', 'e4', 'e5', 'e6', 'e7']) await events.create('svc-ios', name, event(name))
   const loop = trimming(collections, 0, 2)
   while (events.view.size > 2) await turn()
   await loop.stop()

@@ -10,10 +10,9 @@ const deletedTogether = 100
 
 export function trimEvents({ collections, clock, log }: Controller, max = keptEvents): Loop {
   const { events, eventShares } = collections
-  /** An event that shares the record of another one is deleted with that. */
   const remove = async (key: string): Promise<void> => {
     const entry = events.at(key)
-    if (entry && entry.value.heldBy === undefined) await events.delete(entry).catch(ignoreLost)
+    if (entry) await events.delete(entry).catch(ignoreLost)
   }
   return startController({ log }, 'trim-events', {
     everyMs,

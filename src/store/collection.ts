@@ -32,18 +32,16 @@ const encoded = (name: string): string => (/^[\w.-]*$/.test(name) ? name : encod
 export const scopeOf = (prefix: string, key: string): string =>
   decodeURIComponent(key.slice(prefix.length, Math.max(prefix.length, key.lastIndexOf('/'))))
 
-export type KindStore = Pick<Store, 'list' | 'watch' | 'create' | 'update' | 'delete'>
-
 export class Collection<T> {
   readonly prefix: string
   readonly view: View<T>
-  readonly #store: KindStore
+  readonly #store: Store
   readonly #revised: Revised<T>
   /** Defined for kinds whose records belong to namespaces or callers. */
   readonly shares: Shares<T> | undefined
 
   constructor(
-    store: KindStore,
+    store: Store,
     view: View<T>,
     prefix: string,
     revised: Revised<T> = (_before, after) => after,

@@ -124,7 +124,7 @@ export class ChangeFeed {
     prefix: string,
     after: Rev,
     signal: AbortSignal,
-    { isPrompt = false, through = (changes) => changes }: StoreWatchOptions = {},
+    { isPrompt = false }: StoreWatchOptions = {},
   ): AsyncGenerator<readonly Change[] | Bookmark, void> {
     this.#assertPast(after)
     const fresh = { queue: [], queuedChanges: 0, missedTo: this.#rev, bookmarkDue: true }
@@ -147,7 +147,7 @@ export class ChangeFeed {
           const isNew = compareRevs(batch.rev, position) > 0
           const changes = isNew ? newerThan(batch.changes, position) : []
           if (isNew) position = batch.rev
-          if (changes.length > 0 && !signal.aborted) yield through(changes)
+          if (changes.length > 0 && !signal.aborted) yield changes
         } else if (this.#isOver()) {
           // Everything that was committed has been delivered by now.
           return

@@ -47,8 +47,6 @@ export interface EntryPage {
 export interface StoreWatchOptions {
   /** Sends a bookmark whenever `reached` is called. For the few watchers of the server itself. */
   readonly isPrompt?: boolean
-  /** Converts changes before they are delivered, for kinds whose stored form differs from their records. */
-  readonly through?: (changes: readonly Change[]) => readonly Change[]
 }
 
 /** Committed changes, and the revision that they lead to. */
@@ -123,8 +121,8 @@ export interface Store {
 
 /**
  * AlreadyExists, NotFound, Conflict: compare-and-set lost. Compacted: list again. TooLarge: never retry. Unavailable:
- * not applied. Unknown: may be applied, look before retrying. Locked: another process uses the data. Newer: the data
- * belongs to a newer program. Damaged: the stored value differs from the written one; only a backup helps.
+ * not applied. Unknown: may be applied, look before retrying. Locked: another process uses the data. OtherFormat: the
+ * data belong to a newer or a much older program. Damaged: the stored value differs from the written one; only a backup helps.
  */
 export type StoreFault =
   | 'AlreadyExists'
@@ -135,7 +133,7 @@ export type StoreFault =
   | 'Unavailable'
   | 'Unknown'
   | 'Locked'
-  | 'Newer'
+  | 'OtherFormat'
   | 'Damaged'
 
 export class StoreError extends Error {

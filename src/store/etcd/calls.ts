@@ -13,7 +13,6 @@ import {
   encodeCreate,
   encodePut,
   encodeRange,
-  encodeUpdate,
   type KeyValue,
   methods,
   type RangeRequest,
@@ -104,8 +103,8 @@ export class EtcdCalls {
   }
 
   /**
-   * Returns the record that identifies the data, after creating or upgrading it if needed, and a revision from which a
-   * watch does not deliver that write.
+   * Returns the record that identifies the data, after creating it if needed, and a revision from which a watch does not
+   * deliver that write.
    */
   async meta(startRev: number): Promise<{ readonly meta: KeyValue; readonly revision: number }> {
     const { metaKey } = this.layout
@@ -113,13 +112,9 @@ export class EtcdCalls {
       const { kvs, header } = await this.range({ key: metaKey })
       if (header.clusterId === 0) throw notEtcd()
       const [meta] = kvs
-      const upgraded = meta && this.layout.upgradedMeta(meta)
-      if (meta && !upgraded) return { meta, revision: header.revision }
+      if (meta) return { meta, revision: header.revision }
       // Another server may write it first; the loop then reads it.
-      const request = upgraded
-        ? encodeUpdate(metaKey, upgraded, meta.modRevision)
-        : encodeCreate(metaKey, encodeMeta(startRev))
-      await this.txn(request, repeatableOptions)
+      await this.txn(encodeCreate(metaKey, encodeMeta(startRev)), repeatableOptions)
     }
   }
 

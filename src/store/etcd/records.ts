@@ -2,20 +2,12 @@
 // the store are revisions of etcd with an offset, which the meta record determines.
 import { randomBytes } from 'node:crypto'
 import { recordSum } from '../checksum.ts'
-import { damaged, restoreAdvice, revNumber } from '../faults.ts'
+import { damaged, otherFormat, restoreAdvice, revNumber } from '../faults.ts'
 import { type Change, type Entry, type Json, type Rev, StoreError } from '../store.ts'
 import { type EtcdEvent, type KeyRange, type KeyValue, prefixRange } from './protocol.ts'
 
-/**
- * The version of the layout and of the meaning of records. From format 4 on the records of VMs say what they use of
- * nodes; an older server would tell agents that their VMs are deleted. Data of format 1 are upgraded when they are
- * first opened, which stops servers that know only format 1. Other formats are refused.
- */
+/** The version of the layout and of the meaning of records. Other formats are refused. */
 const dataFormat = 4
-/** In this format revisions were counted from the last write of the meta record. Now they count from its first. */
-const upgradedFormat = 1
-/** Formats of builds before the first release. */
-const formerFormats: readonly number[] = [2, 3]
 
 /**
  * `startRev` is the revision of the store at the first write of this record. It keeps the revisions of data that were
@@ -89,23 +81,11 @@ export class Layout {
     this.#data = `/${prefix}/data`
   }
 
-  /** Reads the meta record. Throws Newer for data of another format. */
+  /** Reads the meta record. Throws OtherFormat for data of another format. */
   adopt({ value, createRevision }: KeyValue): void {
     const { format, startRev } = this.#readMeta(value)
-    if (format !== dataFormat) {
-      const advice = formerFormats.includes(format)
-        ? 'used before the first release: create a backup with the svc3 that wrote it (svc3 server backup), ' +
-          'and restore that into an empty prefix with this one (svc3 server restore)'
-        : `this program knows ${dataFormat}: run the newer svc3 that wrote it, or restore a backup from before the upgrade`
-      throw new StoreError('Newer', `The data below /${this.#prefix}/ in etcd has format ${format}, ${advice}`)
-    }
+    if (format !== dataFormat) throw otherFormat(`below /${this.#prefix}/ in etcd`, format, dataFormat)
     this.#offset = createRevision - startRev
-  }
-
-  /** The meta record that replaces one of format 1 and keeps every revision; undefined for other formats. */
-  upgradedMeta({ value, createRevision, modRevision }: KeyValue): Buffer | undefined {
-    const { format, startRev } = this.#readMeta(value)
-    return format === upgradedFormat ? encodeMeta(startRev - (modRevision - createRevision)) : undefined
   }
 
   #readMeta(value: Buffer): Meta {

@@ -1,10 +1,10 @@
 // The kinds of records: the prefix of each in the store, its type, and to whom its records belong.
-import { Collection, type KindStore, scopeOf } from '../collection.ts'
+import { Collection, scopeOf } from '../collection.ts'
 import { Shares, type Stored } from '../shares.ts'
 import type { Store } from '../store.ts'
 import { View } from '../view.ts'
 import { EventShares } from './event-shares.ts'
-import { type EventRecord, storedEvents } from './events.ts'
+import type { EventRecord } from './events.ts'
 import type {
   BootOrderRecord,
   ImageRecord,
@@ -28,7 +28,6 @@ import type {
   UploadPlaceRecord,
   UsedRecord,
 } from './server-records.ts'
-import { storedVms } from './stored-vms.ts'
 import type { UsageRecord, VmEndsRecord } from './usage.ts'
 
 /** A record whose secret is encrypted and bound to its key and all other fields; see auth/secrets.ts. */
@@ -207,21 +206,18 @@ const kinds = {
   roleBindings: kind<RoleBindingRecord>(
     '/role-bindings/',
     'namespace',
-    undefined,
     raising(({ users, serviceAccounts }) => [users, serviceAccounts]),
   ),
-  events: kind<EventRecord>('/events/', 'service', storedEvents),
+  events: kind<EventRecord>('/events/', 'service'),
   vms: kind<VmRecord>(
     '/vms/',
     'namespace',
-    storedVms,
     raising(({ shape, reservedPorts }) => [shape, reservedPorts]),
   ),
   vmSecrets: sealed<VmSecretRecord>('/vm-secrets/', ({ namespace }) => namespace),
   vmConfigs: kind<VmConfigRecord>(
     '/vm-configs/',
     'namespace',
-    undefined,
     raising(({ shape }) => [shape]),
   ),
   pools: kind<PoolRecord>('/pools/', 'namespace'),
@@ -232,11 +228,10 @@ const kinds = {
   nodes: kind<NodeRecord>(
     '/nodes/',
     'service',
-    undefined,
     raising(({ tags, namespace, isCordoned }) => [tags, namespace, isCordoned]),
   ),
-  images: kind<ImageRecord>('/images/', madeIn, undefined, raising(imageSpec)),
-  isos: kind<ImageRecord>('/isos/', madeIn, undefined, raising(imageSpec)),
+  images: kind<ImageRecord>('/images/', madeIn, raising(imageSpec)),
+  isos: kind<ImageRecord>('/isos/', madeIn, raising(imageSpec)),
   bootOrders: kind<BootOrderRecord>('/boot-orders/', 'service'),
   pushJobs: kind<PushJobRecord>('/push-jobs/', 'namespace'),
   quotas: kind<QuotaRecord>('/quotas/', 'service'),
@@ -297,13 +292,12 @@ type Owner<T> = 'namespace' | 'caller' | 'service' | ((record: T) => string | un
 function kind<T>(
   prefix: T extends SealedRecord ? never : string,
   owner: Owner<T>,
-  through: (store: Store) => KindStore = (store) => store,
   revised: (before: T, after: T) => T = (_before, after) => after,
 ) {
   return {
     isSealed: false,
     owner,
-    open: (store: Store, name: string) => opened<T>(name, through(store), prefix, owner, revised),
+    open: (store: Store, name: string) => opened<T>(name, store, prefix, owner, revised),
   }
 }
 
@@ -313,7 +307,7 @@ function sealed<T extends SealedRecord>(prefix: string, owner: Owner<T>) {
 
 function opened<T>(
   name: string,
-  store: KindStore,
+  store: Store,
   prefix: string,
   owner: Owner<T>,
   revised?: (before: T, after: T) => T,

@@ -55,14 +55,14 @@ export async function removeNamespace(collections: Collections, entry: Entry<Nam
 /** Moves the events of a namespace to those of the cluster, where administrators see them. */
 async function archiveEvents({ events }: Collections, namespace: string): Promise<void> {
   const entries = events.list(namespace)
-  const archive = async ({ value: { heldBy: _, ...event } }: Entry<EventRecord>): Promise<void> => {
+  const archive = async ({ value: event }: Entry<EventRecord>): Promise<void> => {
     if (events.get(defaultNamespace, event.name)) return
     await events.create(defaultNamespace, event.name, { ...event, namespace }).catch((error: unknown) => {
       if (!isFault(error, 'AlreadyExists')) throw error
     })
   }
   await Promise.all(entries.map(archive))
-  for (const entry of entries) if (entry.value.heldBy === undefined) await events.delete(entry).catch(ignoreLost)
+  for (const entry of entries) await events.delete(entry).catch(ignoreLost)
 }
 
 /** Images and ISOs belong to the cluster and are kept. */

@@ -1,21 +1,19 @@
 // The file of the SQLite store: its schema, and what SQLite's errors mean.
 import { restoreAdvice } from '../faults.ts'
+import { StoreError } from '../store.ts'
 import type { Opening } from './protocol.ts'
 import { Damage } from './whole.ts'
 
 /**
- * The version of the schema and of the meaning of records. A program refuses a file with a greater version. Since
- * version 3, only the record of a VM says what it uses of its node; an older server looks elsewhere, and would tell
- * agents that their VMs are deleted.
+ * The version of the schema and of the meaning of records. A program refuses a file with another version.
  */
 export const schemaVersion = 3
-export const sumsVersion = 2
 /** "svc3" in the header of the file, so that databases of other programs are left alone. */
 export const applicationId = 0x73766333
 
 // A value is stored once, in the log, under the revision that wrote it (null: a deletion). `entries` has the current
 // revision of each key. Compaction deletes superseded rows only, so current values stay whatever their age. `sum` is
-// the checksum of the row (whole.ts), added to data of version 1 when they are first opened.
+// the checksum of the row (whole.ts).
 export const schema = `
   CREATE TABLE entries (key TEXT PRIMARY KEY NOT NULL, rev INTEGER NOT NULL) STRICT, WITHOUT ROWID;
   CREATE TABLE log (rev INTEGER PRIMARY KEY, key TEXT NOT NULL, previous_rev INTEGER, value TEXT, sum INTEGER NOT NULL) STRICT;
@@ -23,12 +21,6 @@ export const schema = `
   INSERT INTO meta VALUES ('probe', 0);
   PRAGMA application_id = ${applicationId};
   PRAGMA user_version = ${schemaVersion};`
-
-/** Upgrades version 1 to 2. The caller registers `row_sum` as an SQL function. */
-export const sumsUpgrade = `
-  DROP INDEX IF EXISTS superseding;
-  ALTER TABLE log ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
-  UPDATE log SET sum = row_sum(rev, key, previous_rev, value);`
 
 const code = {
   error: 1,
@@ -40,14 +32,6 @@ const code = {
   notADatabase: 26,
   ioErrorWrite: 778,
 } as const
-
-export class Refusal extends Error {
-  readonly opening: Opening
-  constructor(...opening: Opening) {
-    super(String(opening[2]))
-    this.opening = opening
-  }
-}
 
 const codeOf = (error: unknown): number => (error as { errcode?: number }).errcode ?? 0
 export const isDiskFull = (error: unknown): boolean => (codeOf(error) & 0xff) === code.full
@@ -61,7 +45,7 @@ interface DatabaseFile {
 }
 
 export function openFailure(error: unknown, { file, folder }: DatabaseFile): Opening {
-  if (error instanceof Refusal) return error.opening
+  if (error instanceof StoreError) return ['refused', error.fault, error.message]
   const damaged = (): Opening => [
     'refused',
     'Damaged',

@@ -2,11 +2,12 @@
 import fs from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
+import { otherFormat } from '../faults.ts'
 import { StoreError } from '../store.ts'
 import { Database } from './database.ts'
-import { applicationId, openFailure, Refusal, schema, schemaVersion, sumsUpgrade, sumsVersion } from './file.ts'
+import { applicationId, openFailure, schema, schemaVersion } from './file.ts'
 import type { Opening, Request, ThreadOptions, ThreadReply } from './protocol.ts'
-import { assertWhole, compactedOf, Damage, rowSum, setCompacted } from './whole.ts'
+import { assertWhole, Damage, setCompacted } from './whole.ts'
 
 /** A transaction holds no more than this, so that other requests do not wait long for it. */
 const maxGroupWrites = 1_000
@@ -22,14 +23,8 @@ function openDatabase(): DatabaseSync {
   const { application_id: application } = db.prepare('PRAGMA application_id').get() as { application_id: number }
   const { tables } = db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get() as { tables: number }
   if (tables > 0 && application !== applicationId)
-    throw new Refusal('refused', 'Unavailable', `${file} is the database of another program: choose another folder`)
-  if (version > schemaVersion)
-    throw new Refusal(
-      'refused',
-      'Newer',
-      `The data in ${folder} has schema version ${version}, and this program supports up to ${schemaVersion}: ` +
-        'run the newer svc3 that wrote it, or restore a backup from before the upgrade',
-    )
+    throw new StoreError('Unavailable', `${file} is the database of another program: choose another folder`)
+  if (tables > 0 && version !== schemaVersion) throw otherFormat(`in ${folder}`, version, schemaVersion)
   // Applies to new files. Twice SQLite's default, so that fewer pages are written for values of a kilobyte.
   db.exec('PRAGMA page_size = 8192')
   db.exec('PRAGMA journal_mode = WAL')
@@ -40,11 +35,7 @@ function openDatabase(): DatabaseSync {
   // Also takes the write lock if there is nothing to create.
   db.exec('BEGIN EXCLUSIVE')
   if (tables === 0) create(db)
-  else {
-    assertWhole(db, version >= sumsVersion)
-    if (version < sumsVersion) addSums(db)
-    if (version < schemaVersion) db.exec(`PRAGMA user_version = ${schemaVersion}`)
-  }
+  else assertWhole(db)
   db.exec('COMMIT')
   return db
 }
@@ -56,12 +47,6 @@ function create(db: DatabaseSync): void {
   db.exec(schema)
   // A new store starts as if everything before had been compacted.
   setCompacted(db, startRev)
-}
-
-function addSums(db: DatabaseSync): void {
-  db.function('row_sum', { deterministic: true }, rowSum as (...values: unknown[]) => number)
-  db.exec(sumsUpgrade)
-  setCompacted(db, compactedOf(db, false))
 }
 
 type Write = Extract<Request, { readonly 0: 'create' | 'update' | 'delete' }>

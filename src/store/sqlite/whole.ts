@@ -24,24 +24,24 @@ export class Damage extends Error {
   }
 }
 
-/** Throws Damage. Data of schema version 1 have no checksums. */
-export function assertWhole(db: DatabaseSync, hasSums: boolean): void {
+/** Throws Damage. */
+export function assertWhole(db: DatabaseSync): void {
   // As fast as quick_check here, because no table has an additional index.
   const { integrity_check: found } = db.prepare('PRAGMA integrity_check(1)').get() as { integrity_check: string }
   if (found !== 'ok') throw new Damage(found.replace(/\s+/g, ' ').trim())
-  assertSameAsLog(db, readLog(db, hasSums))
+  assertSameAsLog(db, readLog(db))
 }
 
-function readLog(db: DatabaseSync, hasSums: boolean): Map<string, number> {
-  const log = db.prepare(`SELECT rev, key, previous_rev, value, ${hasSums ? 'sum' : 'NULL'} FROM log ORDER BY rev`)
+function readLog(db: DatabaseSync): Map<string, number> {
+  const log = db.prepare('SELECT rev, key, previous_rev, value, sum FROM log ORDER BY rev')
   log.setReturnArrays(true)
-  const compacted = compactedOf(db, hasSums)
+  const compacted = compactedOf(db)
   const current = new Map<string, number>()
   let last = compacted
   for (const found of log.iterate()) {
     const row = found as unknown as StoredRow
     const [rev, key, , value] = row
-    if (hasSums && !isSound(row)) throw new Damage(`the change of revision ${rev} does not match its checksum`)
+    if (!isSound(row)) throw new Damage(`the change of revision ${rev} does not match its checksum`)
     // Compaction keeps only current rows; after it, the log has every revision.
     if (rev > compacted && rev !== ++last) throw new Damage(`the change of revision ${last} is missing`)
     if (value === null) current.delete(key)
@@ -63,11 +63,11 @@ function assertSameAsLog(db: DatabaseSync, current: Map<string, number>): void {
 }
 
 /** The revision up to which the log was compacted. Throws Damage. */
-export function compactedOf(db: DatabaseSync, hasSums = true): number {
+export function compactedOf(db: DatabaseSync): number {
   const meta = db.prepare('SELECT value FROM meta WHERE name = ?')
   const value = (name: string): unknown => meta.get(name)?.value
   const compacted = value('compacted')
-  if (typeof compacted === 'number' && (!hasSums || value('compacted_sum') === recordSum(['compacted', compacted], '')))
+  if (typeof compacted === 'number' && value('compacted_sum') === recordSum(['compacted', compacted], ''))
     return compacted
   throw new Damage('how far it was compacted does not match its checksum')
 }
