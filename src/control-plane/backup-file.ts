@@ -18,7 +18,7 @@ import { OperatorError } from './data-folder.ts'
 import { imagePlaceName } from './image-place.ts'
 import { version } from './version.ts'
 
-/** Releases that know only older formats refuse the file. Since format 2, the record of a VM names its node. */
+/** Files of other formats are refused. */
 const backupFormat = 2
 
 interface BackupHead {
@@ -46,7 +46,10 @@ export const names = {
   end: 'checksum.json',
 } as const
 
-/** Files of the data folder that are included. Keys are not: they have to be kept elsewhere. */
+/**
+ * Files of the data folder that are included. Keys are not: they have to be kept elsewhere. Only backups of versions before
+ * 3.0.0-alpha.30 need users.json; no server starts on it (`assertUsersMoved`).
+ */
 export const folderFiles = ['users.json', 'config.json'] as const
 /** Limits the memory for a part of the records. */
 const partBytes = 4_000_000
@@ -106,9 +109,12 @@ function checkedHead(value: unknown, name: string): BackupHead {
   const head = value as Partial<BackupHead> | null
   if (typeof head?.format !== 'number' || typeof head.revision !== 'string' || typeof head.records !== 'number')
     throw new OperatorError(`${name} is not a backup of svc3`)
-  if (head.format > backupFormat)
+  if (head.format !== backupFormat)
     throw new OperatorError(
-      `${name} has format ${head.format}; this program supports up to ${backupFormat}. Restore it with svc3 ${head.version} or newer`,
+      `${name} has format ${head.format}, and this program uses ${backupFormat}. ` +
+        (head.format > backupFormat
+          ? `Restore it with svc3 ${head.version} or newer`
+          : 'Restore it with svc3 3.0.0-alpha.31, start that once, then upgrade'),
     )
   return head as BackupHead
 }

@@ -1,5 +1,8 @@
 // Access of operator commands to the data folder.
 import fs from 'node:fs'
+import path from 'node:path'
+import type { UserDirectory } from '../auth/provider/users.ts'
+import { StoreError } from '../store/store.ts'
 
 export class OperatorError extends Error {
   override readonly name = 'OperatorError'
@@ -13,4 +16,15 @@ export function becomeOwner(dataDir: string): void {
   process.setgroups?.([gid])
   process.setgid?.(gid)
   process.setuid?.(uid)
+}
+
+/** Refuses a folder whose users are not in the store yet. 3.0.0-alpha.31 renames the file while it moves them. */
+export function assertUsersMoved(dataDir: string, users: Pick<UserDirectory, 'isEmpty'>): void {
+  const file = path.join(dataDir, 'users.json')
+  if (!fs.existsSync(`${file}.importing`) && !(users.isEmpty && fs.existsSync(file))) return
+  throw new StoreError(
+    'OtherFormat',
+    `${file} has the users of a version before 3.0.0-alpha.30: start svc3 3.0.0-alpha.31 on ${dataDir} once, which moves ` +
+      'them to the store',
+  )
 }

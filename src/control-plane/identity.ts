@@ -6,12 +6,12 @@ import { LocalIssuer, localAdminGroup, localClientId, localConsoleClientId } fro
 import { loadIssuerKeys } from '../auth/provider/issuer-keys.ts'
 import { createLoginThrottle } from '../auth/provider/login-throttle.ts'
 import { UserDirectory } from '../auth/provider/users.ts'
-import { importUsers } from '../auth/provider/users-file.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Settings } from '../server/config/settings.ts'
 import type { Collections } from '../store/records/collections.ts'
+import { assertUsersMoved } from './data-folder.ts'
 
 export interface IdentityPart {
   readonly identity: LoginIdentity
@@ -54,7 +54,7 @@ export async function openIdentity(input: IdentityInput): Promise<IdentityPart> 
 
 async function openLocal(input: IdentityInput): Promise<IdentityPart> {
   const { settings, collections, secrets, clock, log, apiUrl } = input
-  const users = await openUsers(input)
+  const users = openUsers(input)
   const keys = await loadIssuerKeys(collections.issuerKeys, secrets, clock)
   const storage = { logins: collections.logins, secrets, keys, clock }
   const throttle = createLoginThrottle({ tries: collections.loginTries, hide: keys.hide, clock })
@@ -82,13 +82,10 @@ async function openLocal(input: IdentityInput): Promise<IdentityPart> {
   return { identity, localIssuer, localUsers: users, isCurrentUser: (uid) => users.isCurrent(uid) }
 }
 
-async function openUsers({ dataFolder, collections, secrets, clock, log }: IdentityInput): Promise<UserDirectory> {
+function openUsers({ dataFolder, collections, secrets, clock, log }: IdentityInput): UserDirectory {
   const failed = (name: string, error: unknown): void =>
     log.error('a sealed record cannot be decrypted', { name }, error)
   const users = new UserDirectory(collections.users, secrets, { clock, failed })
-  const imported = await importUsers(dataFolder, users)
-  if (imported === 'unused') log.warn('users.json is not used: users are in the store', { folder: dataFolder })
-  else if (imported !== undefined)
-    log.info('users of users.json were moved to the store', { folder: dataFolder, count: imported })
+  assertUsersMoved(dataFolder, users)
   return users
 }

@@ -172,7 +172,7 @@ async function imagesIn(handle: FileHandle): Promise<Images> {
 interface Images {
   readonly place: string
   readonly manifests: ReadonlySet<string>
-  /** The manifests of earlier versions, which backups of alpha.29 and earlier do not include. */
+  /** The manifests of earlier versions. The backup lacks those whose content was lost. */
   readonly kept: ReadonlySet<string>
   readonly cluster: string
 }

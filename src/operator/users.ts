@@ -9,13 +9,12 @@ import {
   UsersError,
   type UserView,
 } from '../auth/provider/users.ts'
-import { importUsers } from '../auth/provider/users-file.ts'
 import { type Argument, type Context, defineCommand, type Options, printed } from '../cli/command.ts'
 import { confirmLoss, yesOption } from '../cli/confirm.ts'
 import { readPassword } from '../cli/connect/password.ts'
 import { Failure, UsageError } from '../cli/line/usage.ts'
 import type { OutputColumn } from '../cli/output/output.ts'
-import { becomeOwner } from '../control-plane/data-folder.ts'
+import { assertUsersMoved, becomeOwner } from '../control-plane/data-folder.ts'
 import { askServer } from '../control-plane/operator-request.ts'
 import { openCollections } from '../store/records/collections.ts'
 import type { Store } from '../store/store.ts'
@@ -151,7 +150,7 @@ async function editStored(store: Store, dataDir: string, edit: UserEdit): Promis
   const secrets = await openSecrets(dataDir)
   for (const { key, value } of collections.signingKeys.list()) secrets.open(key, value)
   const users = new UserDirectory(collections.users, secrets)
-  await importUsers(dataDir, users)
+  assertUsersMoved(dataDir, users)
   return await editUsers(users, edit)
 }
 

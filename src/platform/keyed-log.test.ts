@@ -87,21 +87,6 @@ describe('keyed log', () => {
     assert.deepEqual(read(), { key: 1_999 })
   })
 
-  it('a keyed log imports the files of an earlier version once, and leaves unreadable ones', () => {
-    for (const [key, text] of Object.entries({ a: '{"old":1}', b: '{"old":2}', odd: '{', none: undefined })) {
-      fs.mkdirSync(path.join(folder, key))
-      if (text !== undefined) fs.writeFileSync(path.join(folder, key, 'x.json'), text)
-    }
-    // An agent of an earlier version was put back, and did not see this.
-    fs.writeFileSync(file, '["b","before"]\n')
-    const log = open()
-    assert.deepEqual(Object.fromEntries(log), { a: { old: 1 }, b: { old: 2 } })
-    log.delete('a')
-    log.close()
-    assert.deepEqual(read(), { b: { old: 2 } })
-    assert.deepEqual(fs.globSync('*/x.json', { cwd: folder }), ['odd/x.json'])
-  })
-
   it('a keyed log on a full disk refuses a change, keeps its values, and works again with free space', async () => {
     const code = `
       import fs from 'node:fs'

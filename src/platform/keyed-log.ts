@@ -1,6 +1,6 @@
 // A map in one append-only file: one line per change, of which the last one per key counts. For values that change
 // often and need not survive a power cut, because nothing is synced.
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { writeFileWhole } from './files.ts'
 
@@ -17,15 +17,13 @@ export class KeyedLog<V> extends Map<string, V> {
   /** The last line may be incomplete, so the next one must begin with a line break. */
   #isTorn = false
 
-  /** Uses `NAME.jsonl` in this folder, and imports the files `KEY/NAME.json` of earlier versions. */
+  /** Uses `NAME.jsonl` in this folder. */
   constructor(folder: string, name: string) {
     super()
     this.#file = path.join(folder, `${name}.jsonl`)
-    const text = ifThere(() => readFileSync(this.#file, 'utf8')) ?? ''
+    const text = read(this.#file)
     this.#isTorn = text !== '' && !text.endsWith('\n')
     for (const line of text.split('\n')) this.#take(line)
-    for (const entry of ifThere(() => readdirSync(folder, { withFileTypes: true })) ?? [])
-      if (entry.isDirectory()) this.#move(entry.name, path.join(folder, entry.name, `${name}.json`))
   }
 
   override set(key: string, value: V): this {
@@ -82,14 +80,6 @@ export class KeyedLog<V> extends Map<string, V> {
     else super.set(key, value)
     this.#lines++
   }
-
-  #move(key: string, file: string): void {
-    const value = parse(ifThere(() => readFileSync(file, 'utf8')) ?? '')
-    if (value === undefined) return
-    // The log may already have this key after a kill -9, or if an agent of an earlier version has run since.
-    this.set(key, value as V)
-    rmSync(file)
-  }
 }
 
 /** Undefined for invalid JSON, such as a line whose writer was killed. */
@@ -101,11 +91,11 @@ function parse(text: string): unknown {
   }
 }
 
-function ifThere<T>(read: () => T): T | undefined {
+function read(file: string): string {
   try {
-    return read()
+    return readFileSync(file, 'utf8')
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
     throw error
   }
 }

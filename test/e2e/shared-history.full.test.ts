@@ -1,12 +1,8 @@
 // Servers that share etcd are one service: a caller that wrote on one reads it on another at once, also with a token
 // that was made a moment ago; watches resume elsewhere; keys and users are the same everywhere.
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
-import fs from 'node:fs/promises'
-import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { listNamespaces } from '../../src/api/access/namespaces.ts'
-import { hashPassword } from '../../src/auth/provider/passwords.ts'
 import { createClient } from '../../src/client/client.ts'
 import { httpTransport } from '../../src/client/http.ts'
 import { createRevision } from '../../src/client/revision.ts'
@@ -21,17 +17,9 @@ let second: ControlPlane
 let token: string
 before(async () => {
   shared = await startShared()
-  const folder = await shared.folder()
-  // The file in which a server on SQLite had its users until alpha.29.
-  const scrypt = await hashPassword('a long pass phrase')
-  const ada = { uid: randomUUID(), email: 'ada@example.com', admin: true, scrypt, createdAt: '2026-11-01T00:00:00Z' }
-  await fs.writeFile(path.join(folder, 'users.json'), JSON.stringify({ users: [ada] }))
-  first = await shared.start({ dataFolder: folder })
+  first = await shared.start()
+  await first.localUsers?.add('ada@example.com', { admin: true, password: 'a long pass phrase' })
   second = await shared.start()
-  assert.deepEqual(
-    (await fs.readdir(folder)).filter((name) => name.startsWith('users')),
-    ['users.json.imported'],
-  )
   token = await adminToken(first)
 })
 after(() => shared[Symbol.asyncDispose]())

@@ -79,10 +79,11 @@ describe('svc3 server users', () => {
     assert.deepEqual([after.code, after.stdout], [0, '[]\n'], after.stderr)
   })
 
-  it('a broken file of users stops a start, by name', async () => {
-    await fs.writeFile(path.join(data, 'users.json'), '{"users":[{}]}')
+  it('users that an old version has left in a file stop a start and an edit, by name', async () => {
+    await fs.writeFile(path.join(data, 'users.json.importing'), '{"users":[]}')
     const { code, stderr } = await svc3(['dev', '--listen', '127.0.0.1:0', '--data', data])
     assert.equal(code, 1)
-    assert.match(stderr, /users\.json is not a valid list of users/)
+    assert.match(stderr, /users\.json has the users of .*start svc3 3\.0\.0-alpha\.31/)
+    assert.match((await users('list')).stderr, /users\.json has the users of/)
   })
 })

@@ -21,27 +21,25 @@ it("an agent's record of a VM has its desired state as `wish`, without secrets, 
   assert.deepEqual(await handles.list(), [{ uid: 'a', record }])
 })
 
-it("an agent's records of simulated VMs are in one file, to which those of an earlier version are moved", async (test) => {
+it("an agent's records of simulated VMs are in one file", async (test) => {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-handles-'))
   test.after(() => fs.rm(folder, { recursive: true }))
-  const earlier = openHandles(folder, 'simulated', 'synced')
+  const handles = openHandles(folder, 'simulated', 'written')
   const recordOf = (uid: string) =>
     ({
       version: 1,
-      handle: earlier.handleFor(uid),
+      handle: handles.handleFor(uid),
       desired: storedOf(desiredVm(uid)),
       fulfilled: 1,
       diskGeneration: 1,
     }) as const
-  await earlier.write(recordOf('old'))
-  const handles = openHandles(folder, 'simulated', 'written')
   await handles.write(recordOf('a'))
   await handles.write(recordOf('gone'))
   await handles.remove('gone')
   const again = openHandles(folder, 'simulated', 'written')
-  const found = ['old', 'a'].map((uid) => ({ uid, record: recordOf(uid) }))
+  const found = [{ uid: 'a', record: recordOf('a') }]
   for (const each of [handles, again]) assert.deepEqual(await each.list(), found)
   const files = await fs.readdir(path.join(folder, 'vms'), { recursive: true })
-  assert.deepEqual(files.toSorted(), ['old', 'svc3.jsonl'])
+  assert.deepEqual(files.toSorted(), ['svc3.jsonl'])
   handles.close()
 })

@@ -1,13 +1,9 @@
-// The users of the built-in provider: their records, changes by other processes, and the import of users.json.
+// The users of the built-in provider: their records, and changes by other processes.
 import assert from 'node:assert/strict'
-import fs from 'node:fs'
-import os from 'node:os'
-import path from 'node:path'
 import { beforeEach, describe, it } from 'node:test'
 import { usersInMemory } from '../../../test/support/rigs/users.ts'
 import { eventually } from '../../../test/support/tools/eventually.ts'
-import { accountIdOf, type LocalUser, type UserDirectory, UsersError } from './users.ts'
-import { importUsers } from './users-file.ts'
+import { accountIdOf, type UserDirectory } from './users.ts'
 
 let rig: Awaited<ReturnType<typeof usersInMemory>>
 let users: UserDirectory
@@ -95,52 +91,4 @@ describe('local users', () => {
     await Promise.all(editors.map((each, index) => each.add(`u${index}@example.com`, { admin: false, password })))
     assert.equal(users.list().length, 4)
   })
-
-  it('users.json is imported once, with the same accounts, and an interrupted import is resumed', async () => {
-    const before = await usersInMemory()
-    for (const email of ['ada@example.com', 'bob@example.com'])
-      await before.users.add(email, { admin: email.startsWith('ada'), password })
-    await inFolder(async (folder, write) => {
-      write({ users: before.users.list() })
-      const put = users.put.bind(users)
-      users.put = async (user: LocalUser) => {
-        if (user.email.startsWith('bob')) throw new Error('the process dies here')
-        return put(user)
-      }
-      await assert.rejects(importUsers(folder, users), /dies here/)
-      const again = rig.open()
-      assert.equal(again.list().length, 1)
-      assert.equal(await importUsers(folder, again), 2)
-      assert.deepEqual(again.list().map(accountIdOf), before.users.list().map(accountIdOf))
-      assert.equal((await again.verify('bob@example.com', password))?.admin, false)
-      assert.deepEqual(fs.readdirSync(folder), ['users.json.imported'])
-      assert.equal(await importUsers(folder, again), undefined)
-      // A file that is restored later does not bring removed users back.
-      await again.remove('bob@example.com')
-      write({ users: before.users.list() })
-      assert.equal(await importUsers(folder, again), 'unused')
-      assert.equal(again.list().length, 1)
-    })
-  })
-
-  it('an invalid users.json is refused by name and unchanged', async () => {
-    for (const content of ['{', '{"users":[{}]}', '[]', 'null'])
-      await inFolder(async (folder, write) => {
-        write(content)
-        await assert.rejects(importUsers(folder, users), UsersError)
-        assert.deepEqual(fs.readdirSync(folder), ['users.json'])
-      })
-  })
 })
-
-async function inFolder(work: (folder: string, write: (content: unknown) => void) => Promise<void>): Promise<void> {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-users-'))
-  const file = path.join(folder, 'users.json')
-  try {
-    await work(folder, (content) =>
-      fs.writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content)),
-    )
-  } finally {
-    fs.rmSync(folder, { recursive: true })
-  }
-}

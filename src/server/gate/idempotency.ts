@@ -95,8 +95,7 @@ export class Idempotency {
 
   #stored(caller: string, key: string): { fingerprint: string; answer: Promise<Answered> } | undefined {
     const { answers } = this.#services.collections
-    // Until 3.0.0-alpha.30 answers were stored without their caller.
-    const record = (answers.get(caller, key) ?? answers.get('', key))?.value
+    const record = answers.get(caller, key)?.value
     return (
       record && {
         fingerprint: record.fingerprint,
