@@ -2,7 +2,6 @@
 // secrets in an object cannot leak.
 import tty from 'node:tty'
 import pino from 'pino'
-import { preciseTimestamp } from './clock.ts'
 
 /** Values are scalars. Long texts are cut. */
 const allowedFields = [
@@ -47,7 +46,7 @@ export function createLog(level: Level, write: (line: string) => void = toStanda
     {
       level,
       base: null,
-      timestamp: () => `,"time":"${preciseTimestamp(Date.now())}"`,
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
       messageKey: 'message',
       formatters: { level: (label) => ({ level: label }) },
     },
