@@ -193,6 +193,7 @@ describe('every operation', () => {
             ...Object.keys(operation.also ?? {}).map(Number),
             400,
             ...operation.refuses.map((reason) => codes[reason]),
+            ...(operation.path.includes('{') ? [404] : []),
           ]
           // An operation for anyone may refuse what is in its body: a token that is not good.
           const isForWhoItIs = [401, 403].includes(answer.status) && operation.allow !== 'anyone'

@@ -68,7 +68,7 @@ export interface Operation {
   readonly isUpgrade?: true
   /** Used between programs of svc3 only, and not in the API document. */
   readonly isUnpublished?: true
-  /** Refusals other than those that every operation may return. */
+  /** Refusals other than those that every operation may return, and NotFound where the path has a parameter. */
   readonly refuses: readonly Reason[]
   readonly example: {
     readonly params?: { readonly [name: string]: string }
@@ -114,7 +114,7 @@ interface ListInput {
   readonly allow: Allow
   readonly summary: string
   readonly item: t.TSchema
-  readonly refuses: readonly Reason[]
+  readonly refuses?: readonly Reason[]
   readonly example: { readonly params?: { readonly [name: string]: string }; readonly item: unknown }
 }
 
@@ -132,7 +132,7 @@ export function listOperation<const L extends ListInput>(list: L) {
     query: ListQuery,
     item: list.item as L['item'],
     response: listOf(list.item as L['item']),
-    refuses: [...list.refuses, 'Expired'],
+    refuses: [...(list.refuses ?? []), 'Expired'],
     example: { ...(params && { params }), response: { items: [item] } },
   } as const satisfies Operation
 }

@@ -1,6 +1,7 @@
 // Servers that share etcd are one service: a caller that wrote on one reads it on another at once, also with a token
 // that was made a moment ago; watches resume elsewhere; keys and users are the same everywhere.
 import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import { listNamespaces } from '../../src/api/access/namespaces.ts'
 import { createClient } from '../../src/client/client.ts'

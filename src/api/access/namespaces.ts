@@ -42,7 +42,6 @@ export const listNamespaces = listOperation({
   allow: 'user',
   summary: 'List the namespaces that the caller may use',
   item: Namespace,
-  refuses: [],
   example: { item: example },
 })
 
@@ -53,7 +52,6 @@ export const getNamespace = operation({
   allow: 'dev',
   summary: 'Show a namespace',
   response: Namespace,
-  refuses: ['NotFound'],
   example: { params: { namespace: 'svc-default' }, response: example },
 })
 
@@ -85,7 +83,7 @@ export const deleteNamespace = operation({
   past: 'deleted namespace {name}',
   description: 'Refused while it has VMs or nodes, and for the default namespace.',
   response: Status,
-  refuses: ['NotFound', 'Conflict', 'Invalid'],
+  refuses: ['Conflict', 'Invalid'],
   example: {
     params: { namespace: 'svc-ios' },
     response: success('Namespace svc-ios deleted', { name: 'svc-ios', kind: 'namespaces' }),

@@ -103,7 +103,7 @@ export const DesiredCache = t.Object({ images: t.Array(DesiredImage), drops: t.A
 export type DesiredCache = t.Static<typeof DesiredCache>
 
 const noun = 'image-cache'
-const operation = operationsOf({ noun })
+const operation = operationsOf({ noun, allow: 'dev' })
 const path = `${inNamespace}/cache/images` as const
 const params = { namespace: 'svc-default', image: 'tiny-arm64' }
 const example = {
@@ -127,14 +127,12 @@ export const listCachedImages = operation({
   id: 'listCachedImages',
   method: 'GET',
   path,
-  allow: 'dev',
   summary: 'List the cached images of the nodes',
   description: 'Images that a node of the namespace has or fetches.',
   isDerived: true,
   query: MadeListQuery,
   madeOf: CachedImage,
   response: t.Object({ items: t.Array(CachedImage), continue: Continue }),
-  refuses: ['NotFound'],
   example: { params: { namespace: 'svc-default' }, response: { items: [example] } },
 })
 
@@ -145,7 +143,6 @@ export const listNodeCaches = listOperation({
   allow: 'dev',
   summary: 'List the nodes of a namespace with their cached images',
   item: NodeCache,
-  refuses: ['NotFound'],
   example: {
     params: { namespace: 'svc-default' },
     item: {
@@ -161,11 +158,9 @@ export const getCachedImage = operation({
   id: 'getCachedImage',
   method: 'GET',
   path: `${path}/{image}`,
-  allow: 'dev',
   summary: 'Show the nodes that have a copy of an image',
   isDerived: true,
   response: CachedImage,
-  refuses: ['NotFound'],
   example: { params, response: example },
 })
 
@@ -173,7 +168,6 @@ export const addCachedImage = operation({
   id: 'addCachedImage',
   method: 'POST',
   path: `${path}/{image}/add`,
-  allow: 'dev',
   status: 207,
   summary: 'Cache an image on nodes',
   description:
@@ -185,7 +179,7 @@ export const addCachedImage = operation({
   tells: ['nodes', 'tags', 'all'],
   body: NodeSelection,
   response: NodeResults,
-  refuses: ['NotFound', 'Conflict'],
+  refuses: ['Conflict'],
   example: {
     params,
     body: { nodes: ['mini-arm-13'] },
@@ -206,7 +200,6 @@ const removal = operationsOf({
   past: 'removed image {name} from the cache',
   tells: ['nodes', 'tags', 'all'],
   response: NodeResults,
-  refuses: ['NotFound'],
 })
 const removed = {
   items: [

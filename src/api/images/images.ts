@@ -20,6 +20,7 @@ export type Image = t.Static<typeof Image>
 
 const noun = 'images'
 const operation = operationsOf({ noun })
+const change = operationsOf({ noun, allow: 'dev', method: 'POST', response: Image })
 const path = `${inNamespace}/images` as const
 const params = { namespace: 'svc-default', image: 'tiny-arm64' }
 const example = {
@@ -53,7 +54,6 @@ export const listImages = listOperation({
   allow: 'dev',
   summary: 'List the images of the cluster',
   item: Image,
-  refuses: ['NotFound'],
   example: { params: { namespace: 'svc-default' }, item: example },
 })
 
@@ -65,15 +65,12 @@ export const getImage = operation({
   summary: 'Show an image',
   isDerived: true,
   response: Image,
-  refuses: ['NotFound'],
   example: { params, response: example },
 })
 
-export const generateImage = operation({
+export const generateImage = change({
   id: 'generateImage',
-  method: 'POST',
   path,
-  allow: 'dev',
   status: 202,
   summary: 'Create an empty amd64 image',
   involves: 'body.name',
@@ -89,8 +86,7 @@ export const generateImage = operation({
     },
     { title: 'ImageGeneration' },
   ),
-  response: Image,
-  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
+  refuses: ['AlreadyExists', 'Invalid', 'Conflict'],
   example: {
     params: { namespace: 'svc-default' },
     body: { name: 'empty', size: '120G' },
@@ -107,11 +103,9 @@ export const generateImage = operation({
   },
 })
 
-export const addDemoImage = operation({
+export const addDemoImage = change({
   id: 'addDemoImage',
-  method: 'POST',
   path: `${path}/demo`,
-  allow: 'dev',
   status: 201,
   also: { 200: 'The image exists already' },
   summary: 'Add a built-in Linux image',
@@ -132,23 +126,19 @@ export const addDemoImage = operation({
     },
     { title: 'DemoImage' },
   ),
-  response: Image,
-  refuses: ['NotFound', 'AlreadyExists', 'Conflict'],
+  refuses: ['AlreadyExists', 'Conflict'],
   example: { params: { namespace: 'svc-default' }, body: { type: 'arm64' }, response: example },
 })
 
-export const copyImage = operation({
+export const copyImage = change({
   id: 'copyImage',
-  method: 'POST',
   path: `${path}/{image}/copy`,
-  allow: 'dev',
   status: 202,
   summary: 'Copy an image',
   involves: 'answer.name',
   past: 'copied image {image} to {name}',
   body: CopyInput,
-  response: Image,
-  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
+  refuses: ['AlreadyExists', 'Invalid', 'Conflict'],
   example: {
     params,
     body: { name: 'another' },
@@ -162,11 +152,9 @@ export const copyImage = operation({
   },
 })
 
-export const describeImage = operation({
+export const describeImage = change({
   id: 'describeImage',
-  method: 'POST',
   path: `${path}/{image}/description`,
-  allow: 'dev',
   summary: 'Change the description of an image',
   description:
     'For its owner, people of the namespace it was made in, and administrators; of a protected image only for ' +
@@ -176,16 +164,13 @@ export const describeImage = operation({
   tells: ['description'],
   mayRepeat: true,
   body: DescriptionInput,
-  response: Image,
-  refuses: ['NotFound', 'Forbidden', 'Conflict'],
+  refuses: ['Forbidden', 'Conflict'],
   example: { params, body: { description: 'For releases' }, response: { ...example, description: 'For releases' } },
 })
 
-export const restoreImage = operation({
+export const restoreImage = change({
   id: 'restoreImage',
-  method: 'POST',
   path: `${path}/{image}/restore`,
-  allow: 'dev',
   summary: 'Restore an earlier version of an image',
   description:
     'The content of an earlier version becomes the next version; versions in between stay in the list. New VMs are deployed from it, existing ' +
@@ -199,8 +184,7 @@ export const restoreImage = operation({
     },
     { title: 'ImageRestore' },
   ),
-  response: Image,
-  refuses: ['NotFound', 'Forbidden', 'Invalid', 'Conflict'],
+  refuses: ['Forbidden', 'Invalid', 'Conflict'],
   example: {
     params,
     body: { version: 1 },
@@ -228,7 +212,7 @@ export const protectImage = operation({
   tells: ['protected'],
   body: t.Object({ protected: t.Boolean(), resourceVersion: ExpectedVersion }, { title: 'ImageProtection' }),
   response: Image,
-  refuses: ['NotFound', 'Conflict'],
+  refuses: ['Conflict'],
   example: { params, body: { protected: true }, response: example },
 })
 
@@ -244,7 +228,7 @@ export const deleteImage = operation({
   involves: 'params.image',
   past: 'deleted image {name}',
   response: Status,
-  refuses: ['NotFound', 'Forbidden', 'Conflict'],
+  refuses: ['Forbidden', 'Conflict'],
   example: {
     params,
     response: success('Image tiny-arm64 deleted', { name: 'tiny-arm64', kind: 'images' }),
@@ -266,15 +250,13 @@ export const downloadImage = operation({
   produces: 'application/octet-stream',
   isDownload: true,
   response: t.String(),
-  refuses: ['NotFound', 'Conflict', 'RangeNotSatisfiable'],
+  refuses: ['Conflict', 'RangeNotSatisfiable'],
   example: { params, response: '' },
 })
 
-export const uploadImage = operation({
+export const uploadImage = change({
   id: 'uploadImage',
-  method: 'POST',
   path: `${inNamespace}/upload/image`,
-  allow: 'dev',
   status: 201,
   summary: 'Upload an image',
   description:
@@ -285,8 +267,7 @@ export const uploadImage = operation({
   past: 'uploaded image {name}',
   query: UploadQuery,
   isUpload: 'image',
-  response: Image,
-  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'RequestEntityTooLarge'],
+  refuses: ['AlreadyExists', 'Invalid', 'Conflict', 'RequestEntityTooLarge'],
   example: {
     params: { namespace: 'svc-default' },
     response: { ...example, sourceType: 'userUpload', usedBy: [], protected: false },

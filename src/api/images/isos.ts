@@ -8,7 +8,7 @@ export const Iso = t.Object(imageFields, { title: 'Iso' })
 export type Iso = t.Static<typeof Iso>
 
 const noun = 'isos'
-const operation = operationsOf({ noun })
+const operation = operationsOf({ noun, allow: 'dev' })
 const path = `${inNamespace}/isos` as const
 const params = { namespace: 'svc-default', iso: 'ventura.iso' }
 const example = {
@@ -32,7 +32,6 @@ export const listIsos = listOperation({
   allow: 'dev',
   summary: 'List the ISOs of the cluster',
   item: Iso,
-  refuses: ['NotFound'],
   example: { params: { namespace: 'svc-default' }, item: example },
 })
 
@@ -40,11 +39,9 @@ export const getIso = operation({
   id: 'getIso',
   method: 'GET',
   path: `${path}/{iso}`,
-  allow: 'dev',
   summary: 'Show an ISO',
   isDerived: true,
   response: Iso,
-  refuses: ['NotFound'],
   example: { params, response: example },
 })
 
@@ -52,14 +49,13 @@ export const copyIso = operation({
   id: 'copyIso',
   method: 'POST',
   path: `${path}/{iso}/copy`,
-  allow: 'dev',
   status: 202,
   summary: 'Copy an ISO',
   involves: 'answer.name',
   past: 'copied ISO {iso} to {name}',
   body: CopyInput,
   response: Iso,
-  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
+  refuses: ['AlreadyExists', 'Invalid', 'Conflict'],
   example: { params, body: { name: 'another' }, response: { ...example, name: 'another', usedBy: [] } },
 })
 
@@ -67,7 +63,6 @@ export const describeIso = operation({
   id: 'describeIso',
   method: 'POST',
   path: `${path}/{iso}/description`,
-  allow: 'dev',
   summary: 'Change the description of an ISO',
   description: 'For its owner, people of the namespace it was made in, and administrators.',
   involves: 'params.iso',
@@ -76,7 +71,7 @@ export const describeIso = operation({
   mayRepeat: true,
   body: DescriptionInput,
   response: Iso,
-  refuses: ['NotFound', 'Forbidden', 'Conflict'],
+  refuses: ['Forbidden', 'Conflict'],
   example: { params, body: { description: 'For releases' }, response: { ...example, description: 'For releases' } },
 })
 
@@ -84,7 +79,6 @@ export const deleteIso = operation({
   id: 'deleteIso',
   method: 'DELETE',
   path: `${path}/{iso}`,
-  allow: 'dev',
   summary: 'Delete an ISO',
   description:
     'For its owner, people of the namespace it was made in, and administrators. Refused while VMs use it. Unused ' +
@@ -92,7 +86,7 @@ export const deleteIso = operation({
   involves: 'params.iso',
   past: 'deleted ISO {name}',
   response: Status,
-  refuses: ['NotFound', 'Forbidden', 'Conflict'],
+  refuses: ['Forbidden', 'Conflict'],
   example: {
     params,
     response: success('ISO "ventura.iso" deleted', { name: 'ventura.iso', kind: 'isos' }),
@@ -103,13 +97,12 @@ export const downloadIso = operation({
   id: 'downloadIso',
   method: 'GET',
   path: `${path}/{iso}/download`,
-  allow: 'dev',
   also: { 206: 'The requested range' },
   summary: 'Download an ISO',
   produces: 'application/octet-stream',
   isDownload: true,
   response: t.String(),
-  refuses: ['NotFound', 'Conflict', 'RangeNotSatisfiable'],
+  refuses: ['Conflict', 'RangeNotSatisfiable'],
   example: { params, response: '' },
 })
 
@@ -117,7 +110,6 @@ export const uploadIso = operation({
   id: 'uploadIso',
   method: 'POST',
   path: `${inNamespace}/upload/iso`,
-  allow: 'dev',
   status: 201,
   summary: 'Upload an ISO',
   description:
@@ -128,6 +120,6 @@ export const uploadIso = operation({
   query: t.Object(uploadFields),
   isUpload: 'iso',
   response: Iso,
-  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'RequestEntityTooLarge'],
+  refuses: ['AlreadyExists', 'Invalid', 'Conflict', 'RequestEntityTooLarge'],
   example: { params: { namespace: 'svc-default' }, response: { ...example, sourceType: 'userUpload', usedBy: [] } },
 })

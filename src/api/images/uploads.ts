@@ -35,7 +35,7 @@ const UploadInput = t.Object(
 )
 export type UploadInput = t.Static<typeof UploadInput>
 
-const operation = operationsOf({ noun: 'uploads' })
+const operation = operationsOf({ noun: 'uploads', allow: 'dev' })
 const path = `${inNamespace}/uploads` as const
 const params = { namespace: 'svc-default', upload: '5f1c0e2a9b7d4c3e8f6a1b2c3d4e5f60' }
 const example: Upload = {
@@ -51,7 +51,6 @@ export const beginUpload = operation({
   id: 'beginUpload',
   method: 'POST',
   path,
-  allow: 'dev',
   status: 201,
   also: { 200: 'The upload exists: continue from its `offset`' },
   summary: 'Start a resumable upload',
@@ -60,7 +59,7 @@ export const beginUpload = operation({
   isIdempotent: true,
   body: UploadInput,
   response: Upload,
-  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'RequestEntityTooLarge'],
+  refuses: ['AlreadyExists', 'Invalid', 'RequestEntityTooLarge'],
   example: {
     params: { namespace: 'svc-default' },
     body: { kind: 'image', name: 'sonoma', size: 512, key: 'disk.img 512 1763200000' },
@@ -72,11 +71,9 @@ export const getUpload = operation({
   id: 'getUpload',
   method: 'GET',
   path: `${path}/{upload}`,
-  allow: 'dev',
   summary: 'Show the progress of an upload',
   isDerived: true,
   response: Upload,
-  refuses: ['NotFound'],
   example: { params, response: example },
 })
 
@@ -84,7 +81,6 @@ export const continueUpload = operation({
   id: 'continueUpload',
   method: 'PUT',
   path: `${path}/{upload}`,
-  allow: 'dev',
   summary: 'Send bytes of an upload from an offset',
   description: 'The rest or a part of it. Received bytes are kept if the connection ends early.',
   involves: 'params.upload',
@@ -92,7 +88,7 @@ export const continueUpload = operation({
   query: t.Object({ offset: t.Optional(t.Integer({ minimum: 0, description: 'Default: 0' })) }),
   isUpload: 'part',
   response: Upload,
-  refuses: ['NotFound', 'Conflict', 'RequestEntityTooLarge', 'ServiceUnavailable'],
+  refuses: ['Conflict', 'RequestEntityTooLarge', 'ServiceUnavailable'],
   example: { params, response: { ...example, offset: 512 } },
 })
 
@@ -100,7 +96,6 @@ export const finishUpload = operation({
   id: 'finishUpload',
   method: 'POST',
   path: `${path}/{upload}/finish`,
-  allow: 'dev',
   status: 201,
   summary: 'Create an image or ISO from a complete upload',
   involves: 'answer.name',
@@ -117,7 +112,7 @@ export const finishUpload = operation({
   ),
   bodyIsOptional: true,
   response: Image,
-  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'RequestEntityTooLarge', 'ServiceUnavailable'],
+  refuses: ['AlreadyExists', 'Invalid', 'Conflict', 'RequestEntityTooLarge', 'ServiceUnavailable'],
   example: {
     params,
     body: { sha256: '076a27c79e5ace2a3d47f9dd2e83e4ff6ea8872b3c2218f66c92b89b55f36560' },
@@ -142,12 +137,10 @@ export const abandonUpload = operation({
   id: 'abandonUpload',
   method: 'DELETE',
   path: `${path}/{upload}`,
-  allow: 'dev',
   summary: 'Cancel an upload',
   involves: 'params.upload',
   past: 'canceled upload {name}',
   response: Status,
-  refuses: ['NotFound'],
   example: {
     params,
     response: success('upload "5f1c0e2a9b7d4c3e8f6a1b2c3d4e5f60" deleted', { name: params.upload, kind: 'uploads' }),

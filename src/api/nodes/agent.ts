@@ -89,8 +89,6 @@ export const AgentMessage = t.Union(
         eras: t.Array(t.Object({ uid: t.String(), since: t.String() })),
       }),
       heartbeatSeconds: t.Integer(),
-      /** Agents up to 3.0.0-alpha.28 call `noteAgent` only if this is set. */
-      takesNotes: t.Literal(true),
       /** The period over which nodes spread their return if all of them lose their server together. */
       spreadMs: t.Integer(),
       /** URLs of the servers of the cluster. Absent if there is only one. */
@@ -154,6 +152,8 @@ export const VmReport = t.Object(
 export type VmReport = t.Static<typeof VmReport>
 
 const operation = operationsOf({ noun: 'agent', isUnpublished: true })
+/** Agents may make these calls over their connection (`isCallable`). */
+const call = operationsOf({ noun: 'agent', isUnpublished: true, allow: 'agent', method: 'POST', isIdempotent: true })
 const path = `${base}/agent` as const
 const report = {
   ip: '10.221.189.13',
@@ -239,12 +239,9 @@ export const issueAgentToken = operation({
   },
 })
 
-export const reportNode = operation({
+export const reportNode = call({
   id: 'reportNode',
-  isIdempotent: true,
-  method: 'POST',
   path: `${path}/node`,
-  allow: 'agent',
   summary: 'Report the state of a node',
   body: NodeReport,
   response: t.Object({
@@ -257,12 +254,9 @@ export const reportNode = operation({
   example: { body: report, response: { name: 'mini-arm-13', namespace: 'svc-default' } },
 })
 
-export const noteAgent = operation({
+export const noteAgent = call({
   id: 'noteAgent',
-  isIdempotent: true,
-  method: 'POST',
   path: `${path}/note`,
-  allow: 'agent',
   summary: 'Confirm the last reported state of a node',
   response: t.Object({ wantsReport: t.Boolean({ description: 'The server has another state: report it' }) }),
   refuses: ['NotFound'],
@@ -283,12 +277,9 @@ export const ImageFigures = t.Object({
 })
 export type ImageFigures = t.Static<typeof ImageFigures>
 
-export const reportVms = operation({
+export const reportVms = call({
   id: 'reportVms',
-  isIdempotent: true,
-  method: 'POST',
   path: `${path}/vms`,
-  allow: 'agent',
   summary: 'Report the state of VMs of a node',
   body: t.Object({ vms: t.Array(VmReport, { maxItems: 1_000 }), images: t.Optional(ImageFigures) }),
   response: t.Object({ unknown: t.Array(t.String(), { description: 'UIDs that this node should not have' }) }),
@@ -317,7 +308,6 @@ export const openTunnel = operation({
   summary: 'Answer a DIAL: connect a tunnel',
   isUpgrade: true,
   response: t.String(),
-  refuses: ['NotFound'],
   example: { params: { tunnel: 'b3c1f0a2' }, response: '' },
 })
 
@@ -333,12 +323,9 @@ export const Peer = t.Object({
 })
 export type Peer = t.Static<typeof Peer>
 
-export const findPeers = operation({
+export const findPeers = call({
   id: 'findPeers',
-  isIdempotent: true,
-  method: 'POST',
   path: `${path}/peers`,
-  allow: 'agent',
   summary: 'Find other nodes that have an image or a chunk of it',
   body: t.Object({
     content: t.String({ maxLength: 100, description: 'Digest of the manifest' }),
@@ -361,12 +348,9 @@ export const findPeers = operation({
 export const longestBootOrder = 64
 const BootOrder = t.Array(t.Integer({ minimum: 0, maximum: 10_000_000 }), { maxItems: longestBootOrder })
 
-export const noteBootOrder = operation({
+export const noteBootOrder = call({
   id: 'noteBootOrder',
-  isIdempotent: true,
-  method: 'POST',
   path: `${path}/boot-order`,
-  allow: 'agent',
   summary: 'Learn which chunks of an image its last boots read first, and add what a boot has read',
   body: t.Object({
     content: t.String({ pattern: '^sha256:[0-9a-f]{64}$', description: 'Digest of the manifest' }),
@@ -386,6 +370,6 @@ export const getBlob = operation({
   produces: 'application/octet-stream',
   isDownload: true,
   response: t.String(),
-  refuses: ['NotFound', 'RangeNotSatisfiable'],
+  refuses: ['RangeNotSatisfiable'],
   example: { params: { digest: `sha256:${'0'.repeat(64)}` }, response: '' },
 })

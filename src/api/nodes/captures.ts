@@ -40,18 +40,17 @@ export const RegistryLogin = t.Object(
 )
 export type RegistryLogin = t.Static<typeof RegistryLogin>
 
-const operation = operationsOf({ noun: 'captures', isUnpublished: true })
+const shared = { noun: 'captures', isUnpublished: true, allow: 'agent' } as const
+const operation = operationsOf(shared)
+const call = operationsOf({ ...shared, method: 'POST', isIdempotent: true })
 const path = `${base}/agent` as const
 const Digest = t.String({ pattern: '^sha256:[0-9a-f]{64}$' })
 const digest = `sha256:${'0'.repeat(64)}`
 const params = { capture: '7d0e7c1e-3b43-4a0f-9d1a-1f1f5a3d7a11' }
 
-export const findMissingBlobs = operation({
+export const findMissingBlobs = call({
   id: 'findMissingBlobs',
-  isIdempotent: true,
-  method: 'POST',
   path: `${path}/blobs/missing`,
-  allow: 'agent',
   summary: 'List the content that the server lacks',
   description: 'Content that it has is kept as if it were new.',
   body: t.Object({ digests: t.Array(Digest, { maxItems: 5_000 }) }),
@@ -64,7 +63,6 @@ export const putBlob = operation({
   id: 'putBlob',
   method: 'PUT',
   path: `${path}/blobs/{digest}`,
-  allow: 'agent',
   status: 201,
   summary: 'Store a manifest or a chunk of an image',
   description:
@@ -72,32 +70,26 @@ export const putBlob = operation({
   isUpload: 'blob',
   consumes: 'application/octet-stream',
   response: t.Object({ digest: t.String() }),
-  refuses: ['NotFound', 'BadRequest', 'RequestEntityTooLarge', 'ServiceUnavailable'],
+  refuses: ['BadRequest', 'RequestEntityTooLarge', 'ServiceUnavailable'],
   example: { params: { digest }, response: { digest } },
 })
 
-export const finishCapture = operation({
+export const finishCapture = call({
   id: 'finishCapture',
-  isIdempotent: true,
-  method: 'POST',
   path: `${path}/captures/{capture}`,
-  allow: 'agent',
   summary: 'Finish a capture',
   description:
     'Makes the capture visible, or answers which content to send first. `content` is ' +
     'the digest of its manifest: of an image, in the store; of a push, in the registry.',
   body: t.Object({ content: Digest }),
   response: t.Object({ missing: t.Array(t.String()) }),
-  refuses: ['NotFound', 'Invalid'],
+  refuses: ['Invalid'],
   example: { params, body: { content: digest }, response: { missing: [] } },
 })
 
-export const reportCapture = operation({
+export const reportCapture = call({
   id: 'reportCapture',
-  isIdempotent: true,
-  method: 'POST',
   path: `${path}/captures/{capture}/progress`,
-  allow: 'agent',
   summary: 'Report the progress or the failure of a capture',
   body: t.Object({
     percent: t.Integer({ minimum: 0, maximum: 100 }),
@@ -111,7 +103,6 @@ export const reportCapture = operation({
     problem: t.Optional(t.String({ minLength: 1, maxLength: 8_192 })),
   }),
   response: t.Object({}),
-  refuses: ['NotFound'],
   example: { params, body: { percent: 62, bytes: 3_221_225_472 }, response: {} },
 })
 
@@ -119,11 +110,10 @@ export const getCaptureCredentials = operation({
   id: 'getCaptureCredentials',
   method: 'GET',
   path: `${path}/captures/{capture}/credentials`,
-  allow: 'agent',
   summary: 'Read the credentials for a push',
   secretAnswer: true,
   response: RegistryLogin,
-  refuses: ['NotFound', 'Conflict'],
+  refuses: ['Conflict'],
   example: {
     params,
     response: {
@@ -139,12 +129,10 @@ export const getVmRegistry = operation({
   id: 'getVmRegistry',
   method: 'GET',
   path: `${path}/vms/{vm}/registry`,
-  allow: 'agent',
   summary: 'Read the registry credentials for the image of a VM',
   description: '`vm` is the UID of a VM of the node. Empty if the namespace has no credentials.',
   secretAnswer: true,
   response: RegistryLogin,
-  refuses: ['NotFound'],
   example: {
     params: { vm: '5b0c7c1e-3b43-4a0f-9d1a-1f1f5a3d7a11' },
     response: {

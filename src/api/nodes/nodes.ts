@@ -44,6 +44,7 @@ export type Node = t.Static<typeof Node>
 
 const noun = 'nodes'
 const operation = operationsOf({ noun })
+const change = operationsOf({ noun, allow: 'admin', method: 'POST', involves: 'params.name', response: Node })
 const path = `${inNamespace}/nodes` as const
 const params = { namespace: 'svc-default', name: 'mini-arm-13' }
 const example = {
@@ -80,101 +81,76 @@ export const listNodes = listOperation({
   allow: 'dev',
   summary: 'List the nodes of a namespace',
   item: Node,
-  refuses: ['NotFound'],
   example: { params: { namespace: 'svc-default' }, item: example },
 })
 
 const Expected = t.Object({ resourceVersion: ExpectedVersion }, { title: 'NodeExpected' })
 const Tag = t.Object({ tag: t.String({ maxLength: 256 }), resourceVersion: ExpectedVersion }, { title: 'NodeTag' })
 
-export const tagNode = operation({
+export const tagNode = change({
   id: 'tagNode',
-  method: 'POST',
   path: `${path}/{name}/tag`,
-  allow: 'admin',
   summary: 'Give a node a tag',
-  involves: 'params.name',
   past: 'tagged node {name} with {tag}',
   body: Tag,
-  response: Node,
-  refuses: ['NotFound', 'Invalid', 'Conflict'],
+  refuses: ['Invalid', 'Conflict'],
   example: { params, body: { tag: 'ios' }, response: example },
 })
 
-export const untagNode = operation({
+export const untagNode = change({
   id: 'untagNode',
-  method: 'POST',
   path: `${path}/{name}/untag`,
-  allow: 'admin',
   summary: 'Remove a tag from a node',
-  involves: 'params.name',
   past: 'removed tag {tag} from node {name}',
   body: Tag,
-  response: Node,
-  refuses: ['NotFound', 'Conflict'],
+  refuses: ['Conflict'],
   example: { params, body: { tag: 'ios' }, response: { ...example, orkaTags: [] } },
 })
 
-export const moveNode = operation({
+export const moveNode = change({
   id: 'moveNode',
-  method: 'POST',
   path: `${path}/{name}/namespace`,
-  allow: 'admin',
   summary: 'Move a node to another namespace',
-  involves: 'params.name',
   past: 'moved node {name} to {namespace}',
   body: t.Object({ namespace: t.String({ maxLength: 256 }), resourceVersion: ExpectedVersion }, { title: 'NodeMove' }),
-  response: Node,
-  refuses: ['NotFound', 'Conflict'],
+  refuses: ['Conflict'],
   example: { params, body: { namespace: 'svc-ios' }, response: { ...example, namespace: 'svc-ios', vms: [] } },
 })
 
-export const cordonNode = operation({
+export const cordonNode = change({
   id: 'cordonNode',
-  method: 'POST',
   path: `${path}/{name}/cordon`,
-  allow: 'admin',
   summary: 'Cordon a node: no new VMs',
-  involves: 'params.name',
   past: 'cordoned node {name}',
   body: Expected,
   bodyIsOptional: true,
-  response: Node,
-  refuses: ['NotFound', 'Conflict'],
+  refuses: ['Conflict'],
   example: { params, body: {}, response: { ...example, cordoned: true } },
 })
 
-export const uncordonNode = operation({
+export const uncordonNode = change({
   id: 'uncordonNode',
-  method: 'POST',
   path: `${path}/{name}/uncordon`,
-  allow: 'admin',
   summary: 'Uncordon a node: allow new VMs',
-  involves: 'params.name',
   past: 'uncordoned node {name}',
   body: Expected,
   bodyIsOptional: true,
-  response: Node,
-  refuses: ['NotFound', 'Conflict'],
+  refuses: ['Conflict'],
   example: { params, body: {}, response: example },
 })
 
-export const drainNode = operation({
+export const drainNode = change({
   id: 'drainNode',
-  method: 'POST',
   path: `${path}/{name}/drain`,
-  allow: 'admin',
   summary: 'Drain a node: no new VMs, and list or delete those on it',
   description:
     'VMs live on the disk of their node and cannot move. Without `deleteVms` they keep running, and ' +
     '`vms` in the answer lists them; with it they are deleted.',
-  involves: 'params.name',
   past: 'drained node {name}',
   tells: ['deleteVms'],
   body: t.Object({ deleteVms: Flag('Delete the VMs on it'), resourceVersion: ExpectedVersion }, { title: 'NodeDrain' }),
   bodyIsOptional: true,
-  response: Node,
-  refuses: ['NotFound', 'Conflict'],
+  refuses: ['Conflict'],
   example: { params, body: { deleteVms: true }, response: { ...example, cordoned: true } },
 })
 
@@ -188,7 +164,7 @@ export const deleteNode = operation({
   involves: 'params.name',
   past: 'removed node {name}',
   response: Status,
-  refuses: ['NotFound', 'Conflict'],
+  refuses: ['Conflict'],
   example: {
     params,
     response: success('node "mini-arm-13" removed', { kind: 'nodes', name: 'mini-arm-13' }),
@@ -229,7 +205,7 @@ export const createJoinToken = operation({
     },
     { title: 'JoinToken' },
   ),
-  refuses: ['NotFound', 'Invalid'],
+  refuses: ['Invalid'],
   example: {
     params: { namespace: 'svc-default' },
     body: { duration: '1h' },
@@ -251,7 +227,7 @@ export const getNodeCharts = operation({
   isDerived: true,
   query: MeasuredQuery,
   response: chartsOf('NodeCharts', nodeCharts),
-  refuses: ['NotFound', 'Conflict', 'ServiceUnavailable'],
+  refuses: ['Conflict', 'ServiceUnavailable'],
   example: {
     params,
     response: {

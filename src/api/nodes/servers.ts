@@ -3,7 +3,9 @@ import * as t from 'typebox'
 import { base, operationsOf } from '../operation.ts'
 import { AgentMessage } from './agent.ts'
 
-const operation = operationsOf({ noun: 'servers', isUnpublished: true })
+const shared = { noun: 'servers', isUnpublished: true, allow: 'server' } as const
+const operation = operationsOf(shared)
+const call = operationsOf({ ...shared, method: 'POST', isIdempotent: true })
 const path = `${base}/servers` as const
 const Name = t.String({ minLength: 1, maxLength: 256 })
 const Digest = t.String({ maxLength: 100 })
@@ -11,36 +13,27 @@ const Digest = t.String({ maxLength: 100 })
 /** Has the id of the server that forwarded a request. A forwarded request is not forwarded again. */
 export const passedOnHeader = 'x-svc3-passed-on-by'
 
-export const tellNode = operation({
+export const tellNode = call({
   id: 'tellNode',
-  isIdempotent: true,
-  method: 'POST',
   path: `${path}/tell`,
-  allow: 'server',
   summary: 'Send a message to a node over its connection to this server',
   body: t.Object({ node: Name, message: AgentMessage }),
   response: t.Object({ isTold: t.Boolean({ description: 'Whether the node is connected to this server' }) }),
   example: { body: { node: 'mini-arm-13', message: { type: 'PING' } }, response: { isTold: false } },
 })
 
-export const noteSeenNodes = operation({
+export const noteSeenNodes = call({
   id: 'noteSeenNodes',
-  isIdempotent: true,
-  method: 'POST',
   path: `${path}/seen`,
-  allow: 'server',
   summary: 'Report that nodes of this server were seen by the caller',
   body: t.Object({ nodes: t.Array(Name, { maxItems: 10_000 }) }),
   response: t.Object({}),
   example: { body: { nodes: ['mini-arm-13'] }, response: {} },
 })
 
-export const passGrowth = operation({
+export const passGrowth = call({
   id: 'passGrowth',
-  isIdempotent: true,
-  method: 'POST',
   path: `${path}/growth`,
-  allow: 'server',
   summary: 'Forward the login for growing a file system',
   body: t.Object({
     uid: Name,
@@ -55,12 +48,9 @@ export const passGrowth = operation({
   },
 })
 
-export const tellRevision = operation({
+export const tellRevision = call({
   id: 'tellRevision',
-  isIdempotent: true,
-  method: 'POST',
   path: `${path}/revision`,
-  allow: 'server',
   summary:
     'Show the revision of the store or, if it does not respond, the latest changes that this server has received',
   body: t.Object({
@@ -82,21 +72,16 @@ export const openServerTunnel = operation({
   id: 'openServerTunnel',
   method: 'GET',
   path: `${path}/tunnels/{node}/{tunnel}`,
-  allow: 'server',
   status: 101,
   summary: 'Forward the tunnel of a node that connected to another server',
   isUpgrade: true,
   response: t.String(),
-  refuses: ['NotFound'],
   example: { params: { node: 'mini-arm-13', tunnel: 'b3c1f0a2' }, response: '' },
 })
 
-export const findServerBlobs = operation({
+export const findServerBlobs = call({
   id: 'findServerBlobs',
-  isIdempotent: true,
-  method: 'POST',
   path: `${path}/blobs`,
-  allow: 'server',
   summary: 'List the content that this server has',
   body: t.Object({ digests: t.Array(Digest, { maxItems: 5_000 }) }),
   response: t.Object({ found: t.Array(t.Object({ digest: Digest, bytes: t.Integer() })) }),
@@ -107,12 +92,11 @@ export const getServerBlob = operation({
   id: 'getServerBlob',
   method: 'GET',
   path: `${path}/blobs/{digest}`,
-  allow: 'server',
   also: { 206: 'The requested range' },
   summary: 'Read a manifest or a chunk of an image from this server',
   produces: 'application/octet-stream',
   isDownload: true,
   response: t.String(),
-  refuses: ['NotFound', 'RangeNotSatisfiable'],
+  refuses: ['RangeNotSatisfiable'],
   example: { params: { digest: `sha256:${'0'.repeat(64)}` }, response: '' },
 })

@@ -38,7 +38,6 @@ const list = listOperation({
   allow: 'dev',
   summary: 'List the events of a namespace',
   item: Event,
-  refuses: ['NotFound'],
   example: {
     params: { namespace: 'svc-default' },
     item: {

@@ -49,7 +49,7 @@ export const setMetadata = operation({
     { title: 'MetadataInput' },
   ),
   response: RecordMetadata,
-  refuses: ['NotFound', 'BadRequest', 'Invalid', 'Conflict', 'Forbidden'],
+  refuses: ['BadRequest', 'Invalid', 'Conflict', 'Forbidden'],
   example: {
     params: { namespace: 'svc-default', kind: 'vms', record: 'vm-cznfv' },
     body: example,

@@ -19,11 +19,10 @@ const Health = t.Object(
   { status: t.String({ enum: ['ok', 'starting', 'stopping', 'failing'] }), message: t.String() },
   { title: 'Health' },
 )
-const operation = operationsOf({ noun: 'service' })
+const operation = operationsOf({ noun: 'service', method: 'GET' })
 
 export const getClusterInfo = operation({
   id: 'getClusterInfo',
-  method: 'GET',
   path: `${base}/cluster-info`,
   allow: 'anyone',
   summary: 'Show what a client needs before it logs in',
@@ -43,7 +42,6 @@ export const getClusterInfo = operation({
 
 export const getHealth = operation({
   id: 'getHealth',
-  method: 'GET',
   path: '/healthz',
   allow: 'anyone',
   also: { 503: 'The store failed: restart the server' },
@@ -54,7 +52,6 @@ export const getHealth = operation({
 
 export const getReadiness = operation({
   id: 'getReadiness',
-  method: 'GET',
   path: '/readyz',
   allow: 'anyone',
   also: { 503: 'Not ready: starting, stopping, or out of date while another server may not be' },
@@ -65,7 +62,6 @@ export const getReadiness = operation({
 
 export const getMetrics = operation({
   id: 'getMetrics',
-  method: 'GET',
   path: '/metrics',
   allow: 'user',
   summary: 'Show metrics in Prometheus format: of the cluster, and of the namespaces that the caller may see',
@@ -76,7 +72,6 @@ export const getMetrics = operation({
 
 export const getApiDocument = operation({
   id: 'getApiDocument',
-  method: 'GET',
   path: `${base}/openapi.json`,
   allow: 'anyone',
   summary: 'Show this document: the API in OpenAPI 3.1',

@@ -33,39 +33,31 @@ const days = {
   to: t.Optional(t.String({ maxLength: 10, description: 'Last day (default: today)' })),
 }
 
-const operation = operationsOf({ noun: 'usage' })
+const operation = operationsOf({ noun: 'usage', method: 'GET', allow: 'dev', isDerived: true })
 
 export const listUsage = operation({
   id: 'listUsage',
-  method: 'GET',
   path: `${inNamespace}/usage`,
-  allow: 'dev',
   summary: 'List what VMs used, by day and owner',
   description:
     'Deleted VMs count; those that run count up to now. Kept for 400 days. Warm VMs of pools count once a VM has them.',
-  isDerived: true,
   query: t.Object({
     ...MadeListQuery.properties,
     ...days,
   }),
   madeOf: Usage,
   response: t.Object({ items: t.Array(Usage), continue: Continue }),
-  refuses: ['NotFound'],
   example: { params: { namespace: 'svc-default' }, response: { items: [example] } },
 })
 
 export const getUsageCsv = operation({
   id: 'getUsageCsv',
-  method: 'GET',
   path: `${inNamespace}/usage/csv`,
-  allow: 'dev',
   summary: 'Show what VMs used, by day and owner, as CSV',
   description: 'The same as the list, for spreadsheets: RFC 4180, with a line of names first.',
-  isDerived: true,
   query: t.Object(days),
   produces: 'text/csv; charset=utf-8',
   response: t.String(),
-  refuses: ['NotFound'],
   example: {
     params: { namespace: 'svc-default' },
     response:

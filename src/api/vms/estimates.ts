@@ -42,7 +42,7 @@ export const estimateVm = operation({
   isIdempotent: true,
   body: VmDeployment,
   response: VmEstimate,
-  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
+  refuses: ['AlreadyExists', 'Invalid', 'Conflict'],
   example: {
     params: { namespace: 'svc-default' },
     body: { image: 'sonoma', cpu: 3 },

@@ -102,7 +102,7 @@ export const PoolChange = t.Object(
 export type PoolChange = t.Static<typeof PoolChange>
 
 const noun = 'pools'
-const operation = operationsOf({ noun })
+const operation = operationsOf({ noun, allow: 'dev' })
 const path = `${inNamespace}/pools` as const
 const params = { namespace: 'svc-default', pool: 'ios' }
 const example = {
@@ -133,7 +133,6 @@ export const listPools = listOperation({
   allow: 'dev',
   summary: 'List the pools of a namespace',
   item: Pool,
-  refuses: ['NotFound'],
   example: { params: { namespace: 'svc-default' }, item: example },
 })
 
@@ -141,10 +140,8 @@ export const getPool = operation({
   id: 'getPool',
   method: 'GET',
   path: `${path}/{pool}`,
-  allow: 'dev',
   summary: 'Show a pool',
   response: Pool,
-  refuses: ['NotFound'],
   example: { params, response: example },
 })
 
@@ -152,7 +149,6 @@ export const createPool = operation({
   id: 'createPool',
   method: 'POST',
   path,
-  allow: 'dev',
   status: 201,
   summary: 'Create a pool of warm VMs',
   description: 'A deployment that asks for exactly what the pool keeps takes one of its VMs, which is replaced.',
@@ -160,7 +156,7 @@ export const createPool = operation({
   past: 'created pool {name}',
   body: PoolInput,
   response: Pool,
-  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
+  refuses: ['AlreadyExists', 'Invalid', 'Conflict'],
   example: {
     params: { namespace: 'svc-default' },
     body: { name: 'ios', config: 'ios-build', minIdle: 2, maxIdle: 4 },
@@ -172,7 +168,6 @@ export const updatePool = operation({
   id: 'updatePool',
   method: 'PUT',
   path: `${path}/{pool}`,
-  allow: 'dev',
   summary: 'Change a pool',
   description: 'Omitted fields stay as they are.',
   involves: 'params.pool',
@@ -180,7 +175,7 @@ export const updatePool = operation({
   isIdempotent: true,
   body: PoolChange,
   response: Pool,
-  refuses: ['NotFound', 'BadRequest', 'Invalid', 'Conflict', 'Forbidden'],
+  refuses: ['BadRequest', 'Invalid', 'Conflict', 'Forbidden'],
   example: { params, body: { minIdle: 2 }, response: example },
 })
 
@@ -188,13 +183,12 @@ export const rotatePool = operation({
   id: 'rotatePool',
   method: 'POST',
   path: `${path}/{pool}/rotate`,
-  allow: 'dev',
   summary: 'Replace the warm VMs of a pool',
   description: 'A quarter of the pool at a time. Those that are not replaced yet are still handed out.',
   involves: 'params.pool',
   past: 'rotated pool {name}',
   response: Pool,
-  refuses: ['NotFound', 'Forbidden'],
+  refuses: ['Forbidden'],
   example: { params, response: example },
 })
 
@@ -202,14 +196,13 @@ export const drainPool = operation({
   id: 'drainPool',
   method: 'POST',
   path: `${path}/{pool}/drain`,
-  allow: 'dev',
   summary: 'Pause a pool and remove its warm VMs',
   description: 'They are removed at once. Set `paused` to false to fill the pool again.',
   involves: 'params.pool',
   past: 'drained pool {name}',
   isIdempotent: true,
   response: Pool,
-  refuses: ['NotFound', 'Forbidden'],
+  refuses: ['Forbidden'],
   example: { params, response: { ...example, paused: true, ready: 0 } },
 })
 
@@ -217,13 +210,12 @@ export const deletePool = operation({
   id: 'deletePool',
   method: 'DELETE',
   path: `${path}/{pool}`,
-  allow: 'dev',
   summary: 'Delete a pool and its warm VMs',
   description: 'VMs that came from it stay.',
   involves: 'params.pool',
   past: 'deleted pool {name}',
   response: Status,
-  refuses: ['NotFound', 'Forbidden'],
+  refuses: ['Forbidden'],
   example: {
     params,
     response: success('Pool ios deleted from svc-default', { kind: 'pools', name: 'ios' }),

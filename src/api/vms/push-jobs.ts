@@ -51,7 +51,7 @@ export const PushJob = t.Object(
 export type PushJob = t.Static<typeof PushJob>
 
 const noun = 'push-jobs'
-const operation = operationsOf({ noun })
+const operation = operationsOf({ noun, allow: 'dev' })
 const path = `${inNamespace}/pushjobs` as const
 const params = { namespace: 'svc-default', job: 'vm-push-4k2vx' }
 const example = {
@@ -78,7 +78,6 @@ export const pushVm = operation({
   id: 'pushVm',
   method: 'POST',
   path: `${inNamespace}/vms/{vm}/push`,
-  allow: 'dev',
   summary: 'Push the state of an Apple silicon-based VM to an OCI registry',
   description:
     'The VM pauses for a moment. The answer names the push job. Credentials for the ' +
@@ -101,7 +100,7 @@ export const pushVm = operation({
     ),
   }),
   response: t.Object({ jobName: t.String() }),
-  refuses: ['NotFound', 'Conflict', 'Invalid'],
+  refuses: ['Conflict', 'Invalid'],
   example: {
     params: { namespace: 'svc-default', vm: 'vm-cznfv' },
     body: { imageReference: 'ghcr.io/acme/ios/sonoma:latest' },
@@ -116,7 +115,6 @@ export const listPushJobs = listOperation({
   allow: 'dev',
   summary: 'List the push jobs of a namespace',
   item: PushJob,
-  refuses: ['NotFound'],
   example: { params: { namespace: 'svc-default' }, item: example },
 })
 
@@ -124,10 +122,8 @@ export const getPushJob = operation({
   id: 'getPushJob',
   method: 'GET',
   path: `${path}/{job}`,
-  allow: 'dev',
   summary: 'Show a push job',
   response: PushJob,
-  refuses: ['NotFound'],
   example: { params, response: example },
 })
 
@@ -135,13 +131,12 @@ export const cancelPushJob = operation({
   id: 'cancelPushJob',
   method: 'DELETE',
   path: `${path}/{job}`,
-  allow: 'dev',
   summary: 'Cancel a push job',
   description: 'Sent content stays in the registry, without a tag, until its cleanup.',
   involves: 'params.job',
   past: 'canceled push job {name}',
   response: Status,
-  refuses: ['NotFound', 'Conflict'],
+  refuses: ['Conflict'],
   example: {
     params,
     response: success('Push job vm-push-4k2vx canceled', { kind: 'pushjobs', name: 'vm-push-4k2vx' }),

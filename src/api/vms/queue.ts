@@ -38,7 +38,6 @@ export const listQueue = operation({
   query: MadeListQuery,
   madeOf: QueuedVm,
   response: t.Object({ items: t.Array(QueuedVm), continue: Continue }),
-  refuses: ['NotFound'],
   example: {
     params: { namespace: 'svc-default' },
     response: {

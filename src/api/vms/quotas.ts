@@ -114,7 +114,6 @@ export const getQuota = operation({
   summary: 'Show the quota of a namespace, and what is used of it',
   isDerived: true,
   response: Quota,
-  refuses: ['NotFound'],
   example: { params, response: example },
 })
 
@@ -135,6 +134,6 @@ export const setQuota = operation({
   isIdempotent: true,
   body: QuotaInput,
   response: Quota,
-  refuses: ['NotFound', 'Invalid', 'Conflict'],
+  refuses: ['Invalid', 'Conflict'],
   example: { params, body: { vms: 20, cpu: 80 }, response: example },
 })

@@ -206,7 +206,6 @@ export const listRunnerPools = listOperation({
   allow: 'dev',
   summary: 'List the runner pools of a namespace',
   item: RunnerPool,
-  refuses: ['NotFound'],
   example: { params: { namespace: 'svc-default' }, item: example },
 })
 
@@ -218,7 +217,6 @@ export const getRunnerPool = operation({
   isDerived: true,
   summary: 'Show a runner pool',
   response: RunnerPool,
-  refuses: ['NotFound'],
   example: { params, response: example },
 })
 
@@ -229,7 +227,6 @@ export const listRunnerJobs = listOperation({
   allow: 'dev',
   summary: 'List the jobs of the runner pools of a namespace',
   item: RunnerJob,
-  refuses: ['NotFound'],
   example: {
     params: { namespace: 'svc-default' },
     item: {
@@ -262,7 +259,7 @@ export const createRunnerPool = operation({
   tells: ['url', 'config'],
   body: RunnerPoolInput,
   response: RunnerPool,
-  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
+  refuses: ['AlreadyExists', 'Invalid', 'Conflict'],
   example: {
     params: { namespace: 'svc-default' },
     body: {
@@ -291,7 +288,7 @@ export const updateRunnerPool = operation({
   isIdempotent: true,
   body: RunnerPoolChange,
   response: RunnerPool,
-  refuses: ['NotFound', 'BadRequest', 'Invalid', 'Conflict'],
+  refuses: ['BadRequest', 'Invalid', 'Conflict'],
   example: { params, body: { max: 8 }, response: example },
 })
 
@@ -307,7 +304,7 @@ export const drainRunnerPool = operation({
   past: 'drained runner pool {name}',
   isIdempotent: true,
   response: RunnerPool,
-  refuses: ['NotFound', 'Conflict'],
+  refuses: ['Conflict'],
   example: { params, response: { ...example, paused: true, idle: 0 } },
 })
 
@@ -322,7 +319,6 @@ export const deleteRunnerPool = operation({
   past: 'deleted runner pool {name}',
   query: t.Object({ force: Flag('Delete the VMs of jobs that run, too, and do not wait for GitHub') }),
   response: Status,
-  refuses: ['NotFound'],
   example: {
     params,
     response: success('Runner pool ios is being deleted from svc-default', { kind: 'runnerpools', name: 'ios' }),

@@ -42,6 +42,6 @@ export const openTerminal = operation({
     'sends output as binary messages, and `{"type":"closed","message":…}` at the end.',
   isUpgrade: true,
   response: t.String(),
-  refuses: ['NotFound', 'Conflict', 'ServiceUnavailable'],
+  refuses: ['Conflict', 'ServiceUnavailable'],
   example: { params: { namespace: 'svc-default', vm: 'vm-cznfv' }, response: '' },
 })

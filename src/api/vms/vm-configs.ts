@@ -47,7 +47,7 @@ export const VmConfigUpdate = t.Object({ ...values, resourceVersion: ExpectedVer
 export type VmConfigUpdate = t.Static<typeof VmConfigUpdate>
 
 const noun = 'vm-configs'
-const operation = operationsOf({ noun })
+const operation = operationsOf({ noun, allow: 'dev' })
 const path = `${inNamespace}/vmconfigs` as const
 const params = { namespace: 'svc-default', vmconfig: 'ios-build' }
 const example = {
@@ -76,7 +76,6 @@ export const listVmConfigs = listOperation({
   allow: 'dev',
   summary: 'List the VM configurations of a namespace',
   item: VmConfig,
-  refuses: ['NotFound'],
   example: { params: { namespace: 'svc-default' }, item: example },
 })
 
@@ -84,10 +83,8 @@ export const getVmConfig = operation({
   id: 'getVmConfig',
   method: 'GET',
   path: `${path}/{vmconfig}`,
-  allow: 'dev',
   summary: 'Show a VM configuration',
   response: VmConfig,
-  refuses: ['NotFound'],
   example: { params, response: example },
 })
 
@@ -95,14 +92,13 @@ export const createVmConfig = operation({
   id: 'createVmConfig',
   method: 'POST',
   path,
-  allow: 'dev',
   status: 201,
   summary: 'Create a VM configuration',
   involves: 'body.name',
   past: 'created VM configuration {name}',
   body: VmConfigInput,
   response: VmConfig,
-  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
+  refuses: ['AlreadyExists', 'Invalid', 'Conflict'],
   example: {
     params: { namespace: 'svc-default' },
     body: { name: 'ios-build', image: 'sonoma', cpu: 4, memory: 8 },
@@ -114,7 +110,6 @@ export const updateVmConfig = operation({
   id: 'updateVmConfig',
   method: 'PUT',
   path: `${path}/{vmconfig}`,
-  allow: 'dev',
   summary: 'Replace the values of a VM configuration',
   description: 'Omitted fields get their defaults. VMs deployed from it stay as they are.',
   involves: 'params.vmconfig',
@@ -122,7 +117,7 @@ export const updateVmConfig = operation({
   isIdempotent: true,
   body: VmConfigUpdate,
   response: VmConfig,
-  refuses: ['NotFound', 'Invalid', 'Conflict', 'Forbidden'],
+  refuses: ['Invalid', 'Conflict', 'Forbidden'],
   example: { params, body: { image: 'sonoma', cpu: 4, memory: 8 }, response: example },
 })
 
@@ -130,13 +125,12 @@ export const deleteVmConfig = operation({
   id: 'deleteVmConfig',
   method: 'DELETE',
   path: `${path}/{vmconfig}`,
-  allow: 'dev',
   summary: 'Delete a VM configuration',
   description: 'VMs deployed from it stay.',
   involves: 'params.vmconfig',
   past: 'deleted VM configuration {name}',
   response: Status,
-  refuses: ['NotFound', 'Forbidden'],
+  refuses: ['Forbidden'],
   example: {
     params,
     response: success('VM configuration ios-build deleted from svc-default', { kind: 'vmconfigs', name: 'ios-build' }),

@@ -138,7 +138,8 @@ const ConnectQuery = t.Object({
 })
 
 const noun = 'vms'
-const operation = operationsOf({ noun })
+const operation = operationsOf({ noun, allow: 'dev' })
+const change = operationsOf({ noun, allow: 'dev', method: 'POST', involves: 'params.vm' })
 const path = `${inNamespace}/vms` as const
 const params = { namespace: 'svc-default', vm: 'vm-cznfv' }
 const example = {
@@ -176,7 +177,6 @@ export const listVms = listOperation({
   allow: 'dev',
   summary: 'List the VMs of a namespace',
   item: Vm,
-  refuses: ['NotFound'],
   example: { params: { namespace: 'svc-default' }, item: example },
 })
 
@@ -184,10 +184,8 @@ export const getVm = operation({
   id: 'getVm',
   method: 'GET',
   path: `${path}/{vm}`,
-  allow: 'dev',
   summary: 'Show a VM',
   response: Vm,
-  refuses: ['NotFound'],
   example: { params, response: example },
 })
 
@@ -195,7 +193,6 @@ export const deployVm = operation({
   id: 'deployVm',
   method: 'POST',
   path,
-  allow: 'dev',
   status: 201,
   also: { 202: 'With `wait=false`: the deploy started' },
   summary: 'Deploy a VM',
@@ -208,7 +205,7 @@ export const deployVm = operation({
   query: DeployQuery,
   body: VmDeployment,
   response: Vm,
-  refuses: ['NotFound', 'AlreadyExists', 'Forbidden', 'Invalid', 'Conflict', 'Timeout', 'ServiceUnavailable'],
+  refuses: ['AlreadyExists', 'Forbidden', 'Invalid', 'Conflict', 'Timeout', 'ServiceUnavailable'],
   example: { params: { namespace: 'svc-default' }, body: { image: 'sonoma', cpu: 3 }, response: example },
 })
 
@@ -216,27 +213,23 @@ export const deleteVm = operation({
   id: 'deleteVm',
   method: 'DELETE',
   path: `${path}/{vm}`,
-  allow: 'dev',
   summary: 'Delete a VM and its disk',
   involves: 'params.vm',
   past: 'deleted VM {name}',
   query: DeleteQuery,
   response: Status,
-  refuses: ['NotFound', 'Forbidden', 'Timeout'],
+  refuses: ['Forbidden', 'Timeout'],
   example: {
     params,
     response: success('VM vm-cznfv deleted from svc-default', { kind: 'vms', name: 'vm-cznfv' }),
   },
 })
 
-export const execVm = operation({
+export const execVm = change({
   id: 'execVm',
-  method: 'POST',
   path: `${path}/{vm}/exec`,
-  allow: 'dev',
   summary: 'Start, stop, suspend, resume or revert an Intel-based VM',
   description: 'Answers when done. Revert resets the disk to the image; changes are lost.',
-  involves: 'params.vm',
   past: {
     start: 'started VM {name}',
     stop: 'stopped VM {name}',
@@ -246,7 +239,7 @@ export const execVm = operation({
   },
   body: t.Object({ command: t.Enum(vmCommands), resourceVersion: ExpectedVersion }, { title: 'VmCommand' }),
   response: Vm,
-  refuses: ['NotFound', 'Conflict', 'Invalid', 'Timeout'],
+  refuses: ['Conflict', 'Invalid', 'Timeout'],
   example: {
     params,
     body: { command: 'stop' },
@@ -254,17 +247,14 @@ export const execVm = operation({
   },
 })
 
-export const resizeVm = operation({
+export const resizeVm = change({
   id: 'resizeVm',
-  method: 'POST',
   path: `${path}/{vm}/resize`,
-  allow: 'dev',
   summary: 'Enlarge the disk of a VM and restart it',
   description:
     'Intel-based VMs: with `user` and `password`, partition and file system grow over SSH. If that ' +
     'fails, the disk is larger, and `warning` says what to do. The current size with `user` and `password` grows only the ' +
     'file system, as needed after a revert. VMs on Apple silicon need no login: their guest agent grows the file system.',
-  involves: 'params.vm',
   past: 'resized the disk of VM {name} to {size} GiB',
   body: t.Object(
     {
@@ -276,7 +266,7 @@ export const resizeVm = operation({
     { title: 'VmResize' },
   ),
   response: Vm,
-  refuses: ['NotFound', 'Conflict', 'Invalid', 'Timeout'],
+  refuses: ['Conflict', 'Invalid', 'Timeout'],
   example: { params, body: { size: 120 }, response: { ...example, diskGb: 120 } },
 })
 
@@ -304,58 +294,49 @@ const memoryRule =
   'Memory is saved on QEMU only, and not for macOS, for VMs that boot by UEFI or have an ISO in their drive, or under HVF on ' +
   'Macs. `memory` of the response, and `memorySave` of a running VM, say whether it is.'
 
-export const saveVm = operation({
+export const saveVm = change({
   id: 'saveVm',
-  method: 'POST',
   path: `${path}/{vm}/save`,
-  allow: 'dev',
   status: 202,
   summary: 'Save a running VM as a new image',
   description:
     'Disk and memory of one moment; the VM keeps running. The image is `Updating` until stored, ' +
     `then \`Ready\`, or \`Failed\` with the reason. A VM of the same shape resumes from there. ${memoryRule}`,
-  involves: 'params.vm',
   past: 'started saving VM {name} as image {imageName}',
   body: t.Object({ imageName: Name, ...saving }, { title: 'VmSaving' }),
   response: SavedImage,
-  refuses: ['NotFound', 'AlreadyExists', 'Conflict', 'Invalid'],
+  refuses: ['AlreadyExists', 'Conflict', 'Invalid'],
   example: { params, body: { imageName: 'sonoma-ci', description: updating.description }, response: updating },
 })
 
-export const commitVm = operation({
+export const commitVm = change({
   id: 'commitVm',
-  method: 'POST',
   path: `${path}/{vm}/commit`,
-  allow: 'dev',
   status: 202,
   summary: 'Save a running VM to the image that it was deployed from',
   description:
     'Creates a new version of the image; if that fails, the image is unchanged. VMs ' +
     'on the old version keep it. Intel-based: refused while another VM uses the image. For the owner of ' +
     `the image, people of the namespace it was made in, and administrators; a protected image only for administrators. ${memoryRule}`,
-  involves: 'params.vm',
   past: 'started committing VM {name} to its image',
   bodyIsOptional: true,
   body: t.Object(saving, { title: 'VmCommit' }),
   response: SavedImage,
-  refuses: ['NotFound', 'Forbidden', 'Conflict', 'Invalid'],
+  refuses: ['Forbidden', 'Conflict', 'Invalid'],
   example: { params, body: { description: 'With the tools of the build' }, response: { ...updating, name: 'sonoma' } },
 })
 
-export const extendVm = operation({
+export const extendVm = change({
   id: 'extendVm',
-  method: 'POST',
   path: `${path}/{vm}/extend`,
-  allow: 'dev',
   summary: 'Set the lifetime of a VM',
-  involves: 'params.vm',
   past: 'set the TTL of VM {name} to {ttl}',
   body: t.Object({
     ttl: t.String({ maxLength: 64, description: 'Time from now, such as `2h`; `0` for no limit' }),
     resourceVersion: ExpectedVersion,
   }),
   response: Vm,
-  refuses: ['NotFound', 'Invalid', 'Conflict', 'Forbidden'],
+  refuses: ['Invalid', 'Conflict', 'Forbidden'],
   example: { params, body: { ttl: '2h' }, response: { ...example, expiresAt: '2026-11-15T11:00:00Z' } },
 })
 
@@ -363,13 +344,12 @@ export const getVmLogs = operation({
   id: 'getVmLogs',
   method: 'GET',
   path: `${path}/{vm}/logs`,
-  allow: 'dev',
   summary: 'Show the serial console output of a VM',
   query: LogsQuery,
   produces: 'text/plain; charset=utf-8',
   isStream: true,
   response: t.String(),
-  refuses: ['NotFound', 'Conflict', 'ServiceUnavailable'],
+  refuses: ['Conflict', 'ServiceUnavailable'],
   example: { params, response: 'tiny login:\n' },
 })
 
@@ -377,7 +357,6 @@ export const getVmCharts = operation({
   id: 'getVmCharts',
   method: 'GET',
   path: `${path}/{vm}/charts`,
-  allow: 'dev',
   summary: 'Show what a VM uses: CPU, memory, disk, network',
   description:
     'As its node measures it from outside, for a day; nothing has to run in the guest. `cpu` is in percent of its cores. ' +
@@ -385,7 +364,7 @@ export const getVmCharts = operation({
   isDerived: true,
   query: MeasuredQuery,
   response: chartsOf('VmCharts', vmCharts),
-  refuses: ['NotFound', 'Conflict', 'ServiceUnavailable'],
+  refuses: ['Conflict', 'ServiceUnavailable'],
   example: {
     params,
     response: {
@@ -399,13 +378,12 @@ export const connectVm = operation({
   id: 'connectVm',
   method: 'GET',
   path: `${path}/{vm}/connect`,
-  allow: 'dev',
   status: 101,
   summary: 'Open a connection to a port of a VM',
   description: 'A WebSocket that carries the bytes as binary messages. The node need not be reachable.',
   query: ConnectQuery,
   isUpgrade: true,
   response: t.String(),
-  refuses: ['NotFound', 'Conflict', 'ServiceUnavailable'],
+  refuses: ['Conflict', 'ServiceUnavailable'],
   example: { params, response: '' },
 })

@@ -157,12 +157,13 @@ function responsesOf(operation: Operation, status: Json, components: Map<string,
   return responses
 }
 
-/** General refusals, those that follow from a token, a body or pages, and the operation's own. */
-function refusalsOf({ id, method, allow, body, query, refuses }: Operation): ReadonlySet<Reason> {
+/** General refusals, those that follow from a token, a body, a path or pages, and the operation's own. */
+function refusalsOf({ id, method, path, allow, body, query, refuses }: Operation): ReadonlySet<Reason> {
   const isProbe = id === 'getHealth' || id === 'getReadiness'
   const denied: readonly Reason[] = allow === 'anyone' ? [] : ['Unauthorized', 'Forbidden']
   const general = everyRefusal.filter((reason) => !isProbe || reason !== 'TooManyRequests')
   const ofBodies: readonly Reason[] = body ? ['RequestEntityTooLarge', 'Invalid'] : []
+  const ofPaths: readonly Reason[] = path.includes('{') ? ['NotFound'] : []
   const ofTypes: readonly Reason[] = method === 'GET' ? [] : ['UnsupportedMediaType']
   const ofPages: readonly Reason[] = Object.hasOwn(
     (query as { properties?: object } | undefined)?.properties ?? {},
@@ -170,7 +171,7 @@ function refusalsOf({ id, method, allow, body, query, refuses }: Operation): Rea
   )
     ? ['Expired']
     : []
-  return new Set([...general, ...denied, ...ofBodies, ...ofTypes, ...ofPages, ...refuses])
+  return new Set([...general, ...denied, ...ofBodies, ...ofPaths, ...ofTypes, ...ofPages, ...refuses])
 }
 
 /** Turns schemas with a title, at any depth, into components. */

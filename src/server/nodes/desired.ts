@@ -154,7 +154,7 @@ export function desiredFor(
   services: DesiredServices,
   node: string,
   rev?: string,
-): Omit<Extract<AgentMessage, { type: 'HELLO' }>, 'type' | 'heartbeatSeconds' | 'takesNotes' | 'spreadMs'> {
+): Omit<Extract<AgentMessage, { type: 'HELLO' }>, 'type' | 'heartbeatSeconds' | 'spreadMs'> {
   const vms: DesiredVm[] = []
   const kept: string[] = []
   const own = services.collections.nodes.get('', node)?.value

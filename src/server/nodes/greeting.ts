@@ -47,7 +47,7 @@ export async function prepareHello(
     const servers = peers && { servers: [...new Set(peers.servers.alive().map(({ apiUrl }) => apiUrl))] }
     const desired = desiredFor(services, name, claim.rev)
     const spreadMs = Math.min(collections.nodes.view.size * spreadMsPerNode, maxSpreadMs)
-    return { type: 'HELLO', ...desired, heartbeatSeconds, takesNotes: true, spreadMs, ...servers }
+    return { type: 'HELLO', ...desired, heartbeatSeconds, spreadMs, ...servers }
   }
 }
 

@@ -47,15 +47,7 @@ export function restoredTo(
   { version, content, vm, kept }: KeptImageVersion,
   at: string,
 ): ImageRecord {
-  const {
-    content: _,
-    spaceUsedBytes: __,
-    recipe: ___,
-    warning: ____,
-    os: _____,
-    errorMessage: ______,
-    ...rest
-  } = record
+  const rest = without(record, true, 'content', 'spaceUsedBytes', 'recipe', 'warning', 'os', 'errorMessage')
   const next = (record.version ?? 1) + 1
   const made = content !== undefined && { content }
   const restored = { version: next, at, ...made, ...(vm !== undefined && { vm }), restored: version, bytesAdded: 0 }

@@ -389,7 +389,6 @@ export class AgentServer implements AsyncDisposable {
       type: 'HELLO',
       ...held,
       heartbeatSeconds,
-      takesNotes: true,
       spreadMs: 0,
       ...servers,
     } satisfies AgentMessage

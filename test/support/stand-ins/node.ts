@@ -99,7 +99,7 @@ export async function startNode(service: TestService, options: NodeOptions = {})
       if (answer) void say(vm, answer).catch(() => undefined)
     }
   }
-  const timing = { heartbeatSeconds, takesNotes: true, spreadMs: 0 } as const
+  const timing = { heartbeatSeconds, spreadMs: 0 } as const
   const connect = (): void => {
     const hello = () => ({ type: 'HELLO' as const, ...desiredFor(services, name), ...timing })
     const write = (lines: string): boolean => {
