@@ -1,11 +1,8 @@
 // Ports of nodes: which ones users may reserve, and which ones a VM gets.
 import { type Cause, invalidField } from '../api/errors.ts'
+import type { Vm } from '../api/vms/vms.ts'
 
-export interface PortMapping {
-  readonly nodePort: number
-  readonly vmPort: number
-  readonly protocol: 'tcp' | 'udp'
-}
+export type PortMapping = Readonly<Vm['reservedPorts'][number]>
 
 /** Ports of the host and of the service. */
 const forbidden: ReadonlySet<number> = new Set([22, 443, 6443])

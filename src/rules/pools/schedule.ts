@@ -1,12 +1,9 @@
 // The schedule of a pool: the entry that fired last says how many warm VMs to keep. The result depends only on the
 // time, so every leader computes the same.
+import type { Pool } from '../../api/vms/pools.ts'
 import { isTimeZone, lastFiring, nextFiring, parseCron } from './cron.ts'
 
-interface ScheduleEntry {
-  readonly cron: string
-  readonly timeZone: string
-  readonly minIdle: number
-}
+type ScheduleEntry = Readonly<Pool['schedule'][number]>
 
 interface Problem {
   readonly field: string

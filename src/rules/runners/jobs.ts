@@ -1,4 +1,5 @@
 // Jobs of a runner pool, and how news from their source changes them.
+import type { RunnerJob } from '../../api/vms/runner-pools.ts'
 
 /** Counts of the source, all from the same moment. */
 export interface JobDemand {
@@ -29,19 +30,8 @@ export interface JobNews {
   readonly result?: string
 }
 
-export interface Job {
-  readonly id: string
-  readonly name: string
-  readonly repository: string
-  readonly workflow: string
+export interface Job extends Readonly<Omit<RunnerJob, 'pool' | 'namespace' | 'link'>> {
   readonly runId: number
-  readonly event: string
-  readonly queuedAt: string
-  readonly state: 'Waiting' | 'Running' | 'Completed'
-  readonly runner?: string
-  readonly startedAt?: string
-  readonly finishedAt?: string
-  readonly result?: string
   /** Set if the source reported the end. */
   readonly isReported?: true
 }

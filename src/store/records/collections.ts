@@ -1,4 +1,5 @@
 // The kinds of records: the prefix of each in the store, its type, and to whom its records belong.
+import type { LegacyUsage } from '../../api/service/legacy-usage.ts'
 import { Collection, scopeOf } from '../collection.ts'
 import { Shares, type Stored } from '../shares.ts'
 import type { Store } from '../store.ts'
@@ -142,15 +143,7 @@ export interface UserRecord {
 }
 
 /** How often one caller's program called one path of the 2.4.x API. */
-export interface LegacyUsageRecord {
-  readonly endpoint: string
-  readonly subject: string
-  readonly client: string
-  readonly calls: number
-  readonly refused: number
-  readonly firstAt: string
-  readonly lastAt: string
-}
+export type LegacyUsageRecord = Readonly<LegacyUsage>
 
 /** A session, code or refresh token of the built-in identity provider. Ids are hashed, and the rest is sealed. */
 export interface LoginRecord {

@@ -1,27 +1,12 @@
 // The records of events.
 import { randomBytes } from 'node:crypto'
+import type { Event } from '../../api/service/events.ts'
 import { timestamp } from '../../platform/clock.ts'
 
-export interface EventRecord {
-  readonly name: string
-  readonly type: 'Normal' | 'Warning'
-  readonly reason: string
-  readonly message: string
-  readonly involved: {
-    readonly kind: string
-    readonly name: string
-    /** Distinguishes objects of the same name, for kinds with uids. Absent in old events. */
-    readonly uid?: string
-  }
-  readonly actor: string
-  readonly requestId: string
+/** `requestId` of a repeated event is that of the last request. */
+export interface EventRecord extends Readonly<Omit<Event, 'namespace' | 'resourceVersion'>> {
   /** The `Idempotency-Key` of the request, if any. A repeated request makes no second event. */
   readonly requestKey?: string
-  readonly outcome: string
-  readonly at: string
-  /** Of a change that was repeated within a minute: how often it was made, and when last. `requestId` is of the last. */
-  readonly count?: number
-  readonly lastAt?: string
   /** Who may see the event. */
   readonly audience: 'admin' | 'dev'
   /** The deleted namespace that the event is from. Only administrators see the event. */

@@ -1,34 +1,20 @@
 // The record of a push job. Once the job has finished, its record never changes again.
 
-import type { PushFormat } from '../../api/records.ts'
 import type { PushJob } from '../../api/vms/push-jobs.ts'
 import type { Collection } from '../collection.ts'
 import type { Entry } from '../store.ts'
 import type { RecordMeta } from './record-meta.ts'
 
-export interface PushJobRecord {
-  readonly name: string
-  readonly namespace: string
-  readonly vm: string
+/** `image` is the full reference in normal form. */
+export interface PushJobRecord extends Readonly<Omit<PushJob, 'waiting' | 'expiresAt' | 'resourceVersion'>> {
   readonly vmUid: string
-  /** The full reference in normal form. */
-  readonly image: string
-  readonly format?: PushFormat
-  readonly owner: string
   /** The id of the capture that is pushed. */
   readonly capture: string
   readonly requestKey?: string
-  readonly status: PushJob['status']
-  readonly phase?: string
-  readonly progress: PushJob['progress']
   /** From the last report of an unfinished job. */
   readonly waiting?: PushJob['waiting'] | undefined
   /** When sending began and how much had been sent by then, for the transfer rate. */
   readonly sending?: { readonly atMs: number; readonly bytes: number }
-  readonly digest?: string
-  readonly errorMessage?: string
-  readonly startedAt: string
-  readonly finishedAt?: string
   readonly meta?: RecordMeta
 }
 
