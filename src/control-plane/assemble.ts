@@ -180,7 +180,7 @@ export async function assembleServer(input: ServerInput) {
 /** Limits how long an unreachable store delays the stop. */
 const lastFlushMs = 2_000
 
-export const notKept =
+const notKept =
   (log: Log, what: 'charts' | 'usage of the 2.4.x API') =>
   (error: unknown): void =>
     log.error(`the ${what} could not be stored`, {}, error)

@@ -1,3 +1,4 @@
+// Data folders that no server starts on.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'

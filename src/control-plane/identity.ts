@@ -53,8 +53,11 @@ export async function openIdentity(input: IdentityInput): Promise<IdentityPart> 
 }
 
 async function openLocal(input: IdentityInput): Promise<IdentityPart> {
-  const { settings, collections, secrets, clock, log, apiUrl } = input
-  const users = openUsers(input)
+  const { dataFolder, settings, collections, secrets, clock, log, apiUrl } = input
+  const failed = (name: string, error: unknown): void =>
+    log.error('a sealed record cannot be decrypted', { name }, error)
+  const users = new UserDirectory(collections.users, secrets, { clock, failed })
+  assertUsersMoved(dataFolder, users)
   const keys = await loadIssuerKeys(collections.issuerKeys, secrets, clock)
   const storage = { logins: collections.logins, secrets, keys, clock }
   const throttle = createLoginThrottle({ tries: collections.loginTries, hide: keys.hide, clock })
@@ -80,12 +83,4 @@ async function openLocal(input: IdentityInput): Promise<IdentityPart> {
     uidOf: (subject) => users.byAccountId(subject) && subject,
   })
   return { identity, localIssuer, localUsers: users, isCurrentUser: (uid) => users.isCurrent(uid) }
-}
-
-function openUsers({ dataFolder, collections, secrets, clock, log }: IdentityInput): UserDirectory {
-  const failed = (name: string, error: unknown): void =>
-    log.error('a sealed record cannot be decrypted', { name }, error)
-  const users = new UserDirectory(collections.users, secrets, { clock, failed })
-  assertUsersMoved(dataFolder, users)
-  return users
 }

@@ -1,6 +1,7 @@
 // Background work of a server: controllers, which run on the leader, and loops for the server's own files.
 import { collectImages } from '../controllers/collect-images.ts'
 import { collectNamespaces } from '../controllers/collect-namespaces.ts'
+import { startController } from '../controllers/controller.ts'
 import { countUsage } from '../controllers/count-usage.ts'
 import { expireRecords } from '../controllers/expire-records.ts'
 import { expireUploads } from '../controllers/expire-uploads.ts'
@@ -17,17 +18,17 @@ import { scheduleVms } from '../controllers/scheduling/schedule-vms.ts'
 import { settleCaptures } from '../controllers/settle-captures.ts'
 import { trimEvents } from '../controllers/trim-events.ts'
 import { collect } from '../images/collect.ts'
-import { type Loop, startLoop } from '../platform/loop.ts'
+import type { Loop } from '../platform/loop.ts'
 import { forgetUploads } from '../server/images/store.ts'
 import { createPulls } from '../server/remotes/image-pulls.ts'
-import { notKept, type Server } from './assemble.ts'
+import type { Server } from './assemble.ts'
 import { clusterUid, collectableIn, type ImagePlace } from './image-place.ts'
 import { runnerWorld } from './runner-world.ts'
 import { present, replicasIn } from './sharing.ts'
 
 /** Starts the controllers and returns how to stop them. `term` is that of this leader, if the store is shared. */
 export function startControllers(services: Server, place: ImagePlace, term?: number): () => Promise<void> {
-  const { presence, peers, collections } = services
+  const { presence, peers, collections, certificates, signingKeys } = services
   const isRemoved = (server: string | undefined): boolean =>
     peers !== undefined && server !== undefined && !collections.servers.get('', server)
   const placements = new Placements(services, presence, term)
@@ -52,8 +53,8 @@ export function startControllers(services: Server, place: ImagePlace, term?: num
     countUsage(services),
     pullImages(services, createPulls(services)),
     forgetLeftovers(services, () => forgetUploads(collections, isRemoved)),
-    renewCertificate(services),
-    tendSigningKeys(services),
+    startController(services, 'renew-certificate', { everyMs: renewalCheckMs, run: () => certificates.renew() }),
+    startController(services, 'maintain-signing-keys', { everyMs: keyCheckMs, run: () => signingKeys.maintain() }),
     ...(place.registry ? [collectContent(services, place)] : []),
   ]
   return async () => {
@@ -64,11 +65,20 @@ export function startControllers(services: Server, place: ImagePlace, term?: num
 }
 
 export function startOwnLoops(server: Server, place: ImagePlace): readonly Loop[] {
-  const { partialUploads, content, peers } = server
+  const { partialUploads, content, peers, legacyUsage, history } = server
+  const later = (everyMs: number, run: () => Promise<void>) => ({ everyMs, isFirstLater: true, run })
   return [
     expireUploads(server, partialUploads),
-    keepLegacyUsage(server),
-    keepHistory(server),
+    startController(
+      server,
+      'store-legacy-usage',
+      later(usageEveryMs, () => legacyUsage.flush()),
+    ),
+    startController(
+      server,
+      'store-charts',
+      later(historyEveryMs, () => history.flush()),
+    ),
     ...(place.registry ? [] : [collectContent(server, place)]),
     ...(peers && !place.registry ? [replicateImages(server, replicasIn(content, peers.servers))] : []),
   ]
@@ -92,23 +102,3 @@ const keyCheckMs = 3_600_000
 /** A crash loses the counts of this time. */
 const usageEveryMs = 15_000
 const historyEveryMs = 60_000
-
-function renewCertificate({ certificates, log }: Server): Loop {
-  const failed = (error: unknown): void => log.error('The certificate could not be renewed', {}, error)
-  return startLoop({ everyMs: renewalCheckMs, run: () => certificates.renew(), failed })
-}
-
-function tendSigningKeys({ signingKeys, log }: Server): Loop {
-  const failed = (error: unknown): void => log.error('signing keys could not be rotated or removed', {}, error)
-  return startLoop({ everyMs: keyCheckMs, run: () => signingKeys.maintain(), failed })
-}
-
-function keepLegacyUsage({ legacyUsage, log }: Server): Loop {
-  const failed = notKept(log, 'usage of the 2.4.x API')
-  return startLoop({ everyMs: usageEveryMs, isFirstLater: true, run: () => legacyUsage.flush(), failed })
-}
-
-function keepHistory({ history, log }: Server): Loop {
-  const failed = notKept(log, 'charts')
-  return startLoop({ everyMs: historyEveryMs, isFirstLater: true, run: () => history.flush(), failed })
-}

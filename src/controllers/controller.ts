@@ -19,6 +19,8 @@ export interface Presence {
 
 interface ControllerOptions {
   readonly everyMs: number
+  /** Waits before the first run. */
+  readonly isFirstLater?: boolean
   readonly run: (signal: AbortSignal) => Promise<void>
   /** Subscribes to changes that nudge the controller. Returns functions that unsubscribe, called before it stops. */
   readonly follow?: (loop: Loop) => readonly (() => void)[]
@@ -28,10 +30,10 @@ interface ControllerOptions {
 export function startController(
   { log }: Pick<Controller, 'log'>,
   name: string,
-  { everyMs, run, follow }: ControllerOptions,
+  { follow, ...options }: ControllerOptions,
 ): Loop {
   const failed = (error: unknown): void => log.error(`${name} failed and will run again`, {}, error)
-  const loop = startLoop({ everyMs, run, failed })
+  const loop = startLoop({ ...options, failed })
   const unsubscribes = follow?.(loop) ?? []
   return {
     nudge: loop.nudge,

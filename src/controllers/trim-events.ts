@@ -1,7 +1,6 @@
 // Deletes events that have expired or are beyond the limit of their share.
 import type { Loop } from '../platform/loop.ts'
 import { keptEvents, keptSince } from '../rules/retention.ts'
-import { ignoreLost } from '../store/store.ts'
 import { type Controller, startController } from './controller.ts'
 
 /** In this time a caller makes at most 15,000 events (`limits.requestsPerMinute`). A run reads only what it deletes. */
@@ -10,16 +9,12 @@ const deletedTogether = 100
 
 export function trimEvents({ collections, clock, log }: Controller, max = keptEvents): Loop {
   const { events, eventShares } = collections
-  const remove = async (key: string): Promise<void> => {
-    const entry = events.at(key)
-    if (entry) await events.delete(entry).catch(ignoreLost)
-  }
   return startController({ log }, 'trim-events', {
     everyMs,
     run: async (signal) => {
       const keys = [...eventShares.keysToDelete(max, keptSince('event', clock.now()))]
       for (let from = 0; from < keys.length && !signal.aborted; from += deletedTogether)
-        await Promise.all(keys.slice(from, from + deletedTogether).map(remove))
+        await Promise.all(keys.slice(from, from + deletedTogether).map((key) => events.change(key, () => null)))
     },
   })
 }

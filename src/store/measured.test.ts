@@ -1,3 +1,4 @@
+// What a store that measures another one must forward.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { measured } from './measured.ts'

@@ -1,3 +1,4 @@
+// Records that old alphas wrote, and what is left of them after the first start.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { openMemory } from '../memory.ts'

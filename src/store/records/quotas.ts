@@ -24,10 +24,8 @@ export const recordLimitsOf = (records: Quotas, namespace: string): Stored => ({
 /** Releases what a VM uses of the quota. Writes nothing if there is none. */
 export async function releaseQuota(records: Quotas, namespace: string, uid: string): Promise<void> {
   if (!quotaOf(records, namespace)?.value.used[uid]) return
-  await records.quotas.change(quotaKey(records, namespace), (record) => record && without(record, new Set([uid])))
-}
-
-function without(record: QuotaRecord, uids: ReadonlySet<string>): QuotaRecord | undefined {
-  const kept = Object.entries(record.used).filter(([uid]) => !uids.has(uid))
-  return kept.length < Object.keys(record.used).length ? { ...record, used: Object.fromEntries(kept) } : undefined
+  await records.quotas.change(quotaKey(records, namespace), (record) => {
+    const { [uid]: left, ...used } = record?.used ?? {}
+    return record && left && { ...record, used }
+  })
 }
