@@ -8,7 +8,7 @@ export const Iso = t.Object(imageFields, { title: 'Iso' })
 export type Iso = t.Static<typeof Iso>
 
 const noun = 'isos'
-const operation = operationsOf({ noun, allow: 'dev' })
+const operation = operationsOf({ noun, allow: 'dev', response: Iso })
 const path = `${inNamespace}/isos` as const
 const params = { namespace: 'svc-default', iso: 'ventura.iso' }
 const example = {
@@ -41,7 +41,6 @@ export const getIso = operation({
   path: `${path}/{iso}`,
   summary: 'Show an ISO',
   isDerived: true,
-  response: Iso,
   example: { params, response: example },
 })
 
@@ -54,7 +53,6 @@ export const copyIso = operation({
   involves: 'answer.name',
   past: 'copied ISO {iso} to {name}',
   body: CopyInput,
-  response: Iso,
   refuses: ['AlreadyExists', 'Invalid', 'Conflict'],
   example: { params, body: { name: 'another' }, response: { ...example, name: 'another', usedBy: [] } },
 })
@@ -70,7 +68,6 @@ export const describeIso = operation({
   tells: ['description'],
   mayRepeat: true,
   body: DescriptionInput,
-  response: Iso,
   refuses: ['Forbidden', 'Conflict'],
   example: { params, body: { description: 'For releases' }, response: { ...example, description: 'For releases' } },
 })
@@ -119,7 +116,6 @@ export const uploadIso = operation({
   past: 'uploaded ISO {name}',
   query: t.Object(uploadFields),
   isUpload: 'iso',
-  response: Iso,
   refuses: ['AlreadyExists', 'Invalid', 'Conflict', 'RequestEntityTooLarge'],
   example: { params: { namespace: 'svc-default' }, response: { ...example, sourceType: 'userUpload', usedBy: [] } },
 })

@@ -35,7 +35,7 @@ const UploadInput = t.Object(
 )
 export type UploadInput = t.Static<typeof UploadInput>
 
-const operation = operationsOf({ noun: 'uploads', allow: 'dev' })
+const operation = operationsOf({ noun: 'uploads', allow: 'dev', response: Upload })
 const path = `${inNamespace}/uploads` as const
 const params = { namespace: 'svc-default', upload: '5f1c0e2a9b7d4c3e8f6a1b2c3d4e5f60' }
 const example: Upload = {
@@ -58,7 +58,6 @@ export const beginUpload = operation({
   past: 'started uploading {name}',
   isIdempotent: true,
   body: UploadInput,
-  response: Upload,
   refuses: ['AlreadyExists', 'Invalid', 'RequestEntityTooLarge'],
   example: {
     params: { namespace: 'svc-default' },
@@ -73,7 +72,6 @@ export const getUpload = operation({
   path: `${path}/{upload}`,
   summary: 'Show the progress of an upload',
   isDerived: true,
-  response: Upload,
   example: { params, response: example },
 })
 
@@ -87,7 +85,6 @@ export const continueUpload = operation({
   past: 'continued upload {name}',
   query: t.Object({ offset: t.Optional(t.Integer({ minimum: 0, description: 'Default: 0' })) }),
   isUpload: 'part',
-  response: Upload,
   refuses: ['Conflict', 'RequestEntityTooLarge', 'ServiceUnavailable'],
   example: { params, response: { ...example, offset: 512 } },
 })

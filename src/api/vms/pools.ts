@@ -102,7 +102,7 @@ export const PoolChange = t.Object(
 export type PoolChange = t.Static<typeof PoolChange>
 
 const noun = 'pools'
-const operation = operationsOf({ noun, allow: 'dev' })
+const operation = operationsOf({ noun, allow: 'dev', response: Pool })
 const path = `${inNamespace}/pools` as const
 const params = { namespace: 'svc-default', pool: 'ios' }
 const example = {
@@ -141,7 +141,6 @@ export const getPool = operation({
   method: 'GET',
   path: `${path}/{pool}`,
   summary: 'Show a pool',
-  response: Pool,
   example: { params, response: example },
 })
 
@@ -155,7 +154,6 @@ export const createPool = operation({
   involves: 'body.name',
   past: 'created pool {name}',
   body: PoolInput,
-  response: Pool,
   refuses: ['AlreadyExists', 'Invalid', 'Conflict'],
   example: {
     params: { namespace: 'svc-default' },
@@ -174,7 +172,6 @@ export const updatePool = operation({
   past: 'changed pool {name}',
   isIdempotent: true,
   body: PoolChange,
-  response: Pool,
   refuses: ['BadRequest', 'Invalid', 'Conflict', 'Forbidden'],
   example: { params, body: { minIdle: 2 }, response: example },
 })
@@ -187,7 +184,6 @@ export const rotatePool = operation({
   description: 'A quarter of the pool at a time. Those that are not replaced yet are still handed out.',
   involves: 'params.pool',
   past: 'rotated pool {name}',
-  response: Pool,
   refuses: ['Forbidden'],
   example: { params, response: example },
 })
@@ -201,7 +197,6 @@ export const drainPool = operation({
   involves: 'params.pool',
   past: 'drained pool {name}',
   isIdempotent: true,
-  response: Pool,
   refuses: ['Forbidden'],
   example: { params, response: { ...example, paused: true, ready: 0 } },
 })

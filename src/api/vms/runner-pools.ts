@@ -4,21 +4,27 @@ import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operationsOf } from '../operation.ts'
 import { ExpectedVersion, Flag, ResourceVersion, Timestamp } from '../records.ts'
 
-const runnerEnds = [
-  'Finished',
-  'Idle',
-  'Drained',
-  'Deleted',
-  'VmDeleted',
+/** Ends that count as failures. Repeated failures make the pool rest. */
+const runnerFailures = [
   'NotConnected',
   'GuestEnded',
   'DeployFailed',
   'StartFailed',
   'RunnerGone',
   'RegistrationFailed',
+] as const
+const runnerEnds = [
+  'Finished',
+  'Idle',
+  'Drained',
+  'Deleted',
+  'VmDeleted',
+  ...runnerFailures,
   'RegistrationLost',
 ] as const
 export type RunnerEndReason = (typeof runnerEnds)[number]
+
+export const isRunnerFailure = (reason: RunnerEndReason): boolean => runnerFailures.some((each) => each === reason)
 
 const Count = (description: string) => t.Integer({ minimum: 0, description })
 
@@ -166,7 +172,8 @@ export const RunnerJob = t.Object(
 export type RunnerJob = t.Static<typeof RunnerJob>
 
 const noun = 'runner-pools'
-const operation = operationsOf({ noun })
+const operation = operationsOf({ noun, response: RunnerPool })
+const change = operationsOf({ noun, response: RunnerPool, allow: 'admin', involves: 'params.runnerpool' })
 const path = `${inNamespace}/runnerpools` as const
 const params = { namespace: 'svc-default', runnerpool: 'ios' }
 const example = {
@@ -216,7 +223,6 @@ export const getRunnerPool = operation({
   allow: 'dev',
   isDerived: true,
   summary: 'Show a runner pool',
-  response: RunnerPool,
   example: { params, response: example },
 })
 
@@ -258,7 +264,6 @@ export const createRunnerPool = operation({
   past: 'created runner pool {name}',
   tells: ['url', 'config'],
   body: RunnerPoolInput,
-  response: RunnerPool,
   refuses: ['AlreadyExists', 'Invalid', 'Conflict'],
   example: {
     params: { namespace: 'svc-default' },
@@ -274,48 +279,40 @@ export const createRunnerPool = operation({
   },
 })
 
-export const updateRunnerPool = operation({
+export const updateRunnerPool = change({
   id: 'updateRunnerPool',
   method: 'PUT',
   path: `${path}/{runnerpool}`,
-  allow: 'admin',
   isDerived: true,
   summary: 'Change, pause or resume a runner pool',
   description: 'Omitted fields stay as they are. Jobs that run are not disturbed; new VMs are made as changed.',
-  involves: 'params.runnerpool',
   past: 'changed runner pool {name}',
   tells: ['config', 'paused', 'max', 'minIdle'],
   isIdempotent: true,
   body: RunnerPoolChange,
-  response: RunnerPool,
   refuses: ['BadRequest', 'Invalid', 'Conflict'],
   example: { params, body: { max: 8 }, response: example },
 })
 
-export const drainRunnerPool = operation({
+export const drainRunnerPool = change({
   id: 'drainRunnerPool',
   method: 'POST',
   path: `${path}/{runnerpool}/drain`,
-  allow: 'admin',
   isDerived: true,
   summary: 'Pause a runner pool and remove its idle runners',
   description: 'Jobs that run end undisturbed. Set `paused` to false to take jobs again.',
-  involves: 'params.runnerpool',
   past: 'drained runner pool {name}',
   isIdempotent: true,
-  response: RunnerPool,
   refuses: ['Conflict'],
   example: { params, response: { ...example, paused: true, idle: 0 } },
 })
 
-export const deleteRunnerPool = operation({
+export const deleteRunnerPool = change({
   id: 'deleteRunnerPool',
   method: 'DELETE',
   path: `${path}/{runnerpool}`,
-  allow: 'admin',
   summary: 'Delete a runner pool',
   description: 'Jobs that run end first. Then its scale set at GitHub and the pool are deleted.',
-  involves: 'params.runnerpool',
   past: 'deleted runner pool {name}',
   query: t.Object({ force: Flag('Delete the VMs of jobs that run, too, and do not wait for GitHub') }),
   response: Status,

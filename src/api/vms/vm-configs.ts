@@ -47,7 +47,7 @@ export const VmConfigUpdate = t.Object({ ...values, resourceVersion: ExpectedVer
 export type VmConfigUpdate = t.Static<typeof VmConfigUpdate>
 
 const noun = 'vm-configs'
-const operation = operationsOf({ noun, allow: 'dev' })
+const operation = operationsOf({ noun, allow: 'dev', response: VmConfig })
 const path = `${inNamespace}/vmconfigs` as const
 const params = { namespace: 'svc-default', vmconfig: 'ios-build' }
 const example = {
@@ -84,7 +84,6 @@ export const getVmConfig = operation({
   method: 'GET',
   path: `${path}/{vmconfig}`,
   summary: 'Show a VM configuration',
-  response: VmConfig,
   example: { params, response: example },
 })
 
@@ -97,7 +96,6 @@ export const createVmConfig = operation({
   involves: 'body.name',
   past: 'created VM configuration {name}',
   body: VmConfigInput,
-  response: VmConfig,
   refuses: ['AlreadyExists', 'Invalid', 'Conflict'],
   example: {
     params: { namespace: 'svc-default' },
@@ -116,7 +114,6 @@ export const updateVmConfig = operation({
   past: 'changed VM configuration {name}',
   isIdempotent: true,
   body: VmConfigUpdate,
-  response: VmConfig,
   refuses: ['Invalid', 'Conflict', 'Forbidden'],
   example: { params, body: { image: 'sonoma', cpu: 4, memory: 8 }, response: example },
 })

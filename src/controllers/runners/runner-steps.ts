@@ -2,11 +2,11 @@
 // written to a record before it is taken, so that another leader can continue.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { RunnerEndReason } from '../../api/vms/runner-pools.ts'
+import { isRunnerFailure, type RunnerEndReason } from '../../api/vms/runner-pools.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { forEachParallel } from '../../platform/parallel.ts'
 import { nameSuffix } from '../../rules/names.ts'
-import { type Ending, isRunnerFailure, type RunnerPlan } from '../../rules/runners/runner-plan.ts'
+import type { Ending, RunnerPlan } from '../../rules/runners/runner-plan.ts'
 import { detached, startScript } from '../../rules/runners/start-script.ts'
 import { SourceError } from '../../runners/source.ts'
 import type { RunnerPoolRecord, RunnerRecord } from '../../store/records/runner-records.ts'

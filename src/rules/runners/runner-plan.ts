@@ -1,18 +1,7 @@
 // Plans the next steps of a runner pool from its settings, demand and runners. A runner is judged by its VM and by what
 // the source knows about it, not by the result of its job.
-import type { RunnerEndReason } from '../../api/vms/runner-pools.ts'
+import { isRunnerFailure, type RunnerEndReason } from '../../api/vms/runner-pools.ts'
 import type { JobDemand } from './jobs.ts'
-
-/** Ends that count as failures. Repeated failures make the pool rest. */
-const failures: readonly RunnerEndReason[] = [
-  'NotConnected',
-  'GuestEnded',
-  'DeployFailed',
-  'StartFailed',
-  'RunnerGone',
-  'RegistrationFailed',
-]
-export const isRunnerFailure = (reason: RunnerEndReason): boolean => failures.includes(reason)
 
 export interface Ending {
   readonly reason: RunnerEndReason

@@ -26,14 +26,15 @@ export function parseEtcdAddress(place: string, notice: (text: string) => void):
     if (!known.has(name)) throw wrong(`unknown option "${name}"`)
     if (query.getAll(name).length > 1 || query.get(name) === '') throw wrong(`"${name}" needs one value`)
   }
-  const file = (name: string): string | undefined => query.get(name) ?? undefined
-  const [ca, cert, key, user, passwordFile] = [
-    file('ca'),
-    file('cert'),
-    file('key'),
-    file('user'),
-    file('password-file'),
-  ]
+  const {
+    ca,
+    cert,
+    key,
+    user,
+    keep,
+    'password-file': passwordFile,
+    'server-name': serverName,
+  } = Object.fromEntries(query)
   if ((cert === undefined) !== (key === undefined)) throw wrong('cert and key must be used together')
   if ((user === undefined) !== (passwordFile === undefined)) throw wrong('user and password-file must be used together')
   const tls = query.get('tls') ?? String(ca !== undefined || cert !== undefined)
@@ -43,14 +44,14 @@ export function parseEtcdAddress(place: string, notice: (text: string) => void):
   const urls = hosts.split(',').map((host) => memberUrl(host, isTls))
   if (user !== undefined && !isTls && !urls.every(isLoopback))
     notice('The etcd password is sent unencrypted: give the members certificates, and add ca=FILE to the store address')
-  const secure = { ca, cert, key, serverName: file('server-name') }
+  const secure = { ca, cert, key, serverName }
   return {
     endpoints: urls.map((url) => ({ url, ...(isTls && { tls: () => readTls(secure) }) })),
     prefix: prefixOf(path),
     credentials:
       user === undefined ? undefined : async () => ({ user, password: await readPassword(passwordFile ?? '') }),
     notice,
-    ...(query.has('keep') && { keepRevisions: keepOf(query.get('keep') ?? '') }),
+    ...(keep !== undefined && { keepRevisions: keepOf(keep) }),
   }
 }
 

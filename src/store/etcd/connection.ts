@@ -38,11 +38,8 @@ export interface StreamListener {
   ended(failure: CallFailure): void
 }
 
-interface OpenStream {
-  write(bytes: Buffer): void
-  end(bytes: Buffer): void
-  closed(then: () => void): void
-  cancel(): void
+interface OpenStream extends Pick<CallStream, 'cancel'> {
+  readonly stream: http2.ClientHttp2Stream
 }
 
 export type Metadata = Readonly<Record<string, string>>
@@ -124,11 +121,11 @@ export class EtcdConnection {
         else resolve(answer ?? Buffer.alloc(0))
       }
       const timer = setTimeout(() => {
-        stream?.cancel()
+        opened?.cancel()
         settle(new CallFailure('unclear', `${this.url} did not answer within ${deadlineMs} ms`))
       }, deadlineMs)
       if (this.#waiting++ === 0) this.#waitingSinceMs = performance.now()
-      const stream = this.#open(
+      const opened = this.#open(
         path,
         { ...metadata, 'grpc-timeout': `${Math.ceil(deadlineMs)}m` },
         {
@@ -139,18 +136,19 @@ export class EtcdConnection {
           ended: settle,
         },
       )
-      stream?.end(frame(body))
+      opened?.stream.end(frame(body))
     })
   }
 
   stream(path: string, metadata: Metadata, listener: StreamListener): CallStream | undefined {
     const ended = (failure?: CallFailure): void =>
       listener.ended(failure ?? new CallFailure('answered', `${this.url} ended the stream`))
-    const stream = this.#open(path, metadata, { message: (body) => listener.message(body), ended })
-    if (!stream) return undefined
+    const opened = this.#open(path, metadata, { message: (body) => listener.message(body), ended })
+    if (!opened) return undefined
+    const { stream, cancel } = opened
     this.#streams++
-    stream.closed(() => this.#streams--)
-    return { send: (body) => void stream.write(frame(body)), cancel: stream.cancel }
+    stream.on('close', () => this.#streams--)
+    return { send: (body) => void stream.write(frame(body)), cancel }
   }
 
   #open(
@@ -202,12 +200,7 @@ export class EtcdConnection {
       isOver = true
       stream.close(http2.constants.NGHTTP2_CANCEL)
     }
-    return {
-      write: (bytes) => stream.write(bytes),
-      end: (bytes) => stream.end(bytes),
-      closed: (then) => stream.on('close', then),
-      cancel,
-    }
+    return { stream, cancel }
   }
 
   #judge(stream: http2.ClientHttp2Stream, headers: http2.IncomingHttpHeaders): CallFailure | undefined {
