@@ -8,7 +8,8 @@ import * as tokens from './access/tokens.ts'
 import * as imageCache from './images/image-cache.ts'
 import * as images from './images/images.ts'
 import * as isos from './images/isos.ts'
-import * as remotes from './images/remotes.ts'
+import * as remoteImages from './images/remote-images.ts'
+import * as remoteIsos from './images/remote-isos.ts'
 import * as uploads from './images/uploads.ts'
 import * as agent from './nodes/agent.ts'
 import * as agentConnection from './nodes/agent-connection.ts'
@@ -48,7 +49,8 @@ const nouns = {
   ...images,
   ...imageCache,
   ...isos,
-  ...remotes,
+  ...remoteImages,
+  ...remoteIsos,
   ...uploads,
   ...nodes,
   ...registryCredentials,

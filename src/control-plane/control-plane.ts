@@ -107,7 +107,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     }),
   )
   const { store, collections } = await openRecords({ dataFolder, storeAddress, log, metrics }, cleanup)
-  const { secrets, keySource } = await openKeys({ dataFolder, environment, collections, log })
+  const { secrets, keySource } = await openKeys(options, collections, log)
   await mergeCredentials({ collections, secrets, log })
   const placeOptions = { address: options.images, settings: settings.images, environment, dataFolder, log, clock }
   const imagePlace = await openImagePlace(placeOptions)
@@ -223,18 +223,17 @@ async function openRecords({ dataFolder, storeAddress, log, metrics }: RecordsIn
   return { store, collections: cleanup.use(await openCollections(store)) }
 }
 
-interface KeysInput extends Pick<ControlPlaneOptions, 'dataFolder' | 'environment'> {
-  readonly collections: Collections
-  readonly log: Log
-}
-
 /** Loads the master keys, and finishes a rotation that a crash interrupted. */
-async function openKeys({ dataFolder, environment, collections, log }: KeysInput) {
+async function openKeys(
+  { dataFolder, environment }: Pick<ControlPlaneOptions, 'dataFolder' | 'environment'>,
+  collections: Collections,
+  log: Log,
+) {
   const masterKey = takeKeySource(dataFolder, environment)
   const { source: keySource } = masterKey
   const hasSealed = sealedOf(collections).some(({ view }) => view.size > 0)
   const secrets = new Secrets(await loadKeyring(masterKey, !hasSealed))
-  const keepRing = keySource.kind === 'file' ? saveTo(keySource.file) : undefined
+  const keepRing = keySource.kind === 'file' ? (ring: Keyring) => saveKeyring(keySource.file, ring) : undefined
   announced(await resealAll(collections, secrets, keepRing), log)
   return { secrets, keySource }
 }
@@ -283,8 +282,6 @@ async function listenForKubernetes(
   if (publicUrl !== undefined) local.hostname = new URL(publicUrl).hostname
   return local.origin
 }
-
-const saveTo = (file: string) => (ring: Keyring) => saveKeyring(file, ring)
 
 /** An address to connect to: 0.0.0.0 is only an address to listen on. */
 function apiAddress(address: string, plainHttp: boolean): string {

@@ -4,7 +4,6 @@ import { collectNamespaces } from '../controllers/collect-namespaces.ts'
 import { startController } from '../controllers/controller.ts'
 import { countUsage } from '../controllers/count-usage.ts'
 import { expireRecords } from '../controllers/expire-records.ts'
-import { expireUploads } from '../controllers/expire-uploads.ts'
 import { expireVms } from '../controllers/expire-vms.ts'
 import { forgetLeftovers } from '../controllers/forget-leftovers.ts'
 import { markNodes } from '../controllers/mark-nodes.ts'
@@ -65,10 +64,16 @@ export function startControllers(services: Server, place: ImagePlace, term?: num
 }
 
 export function startOwnLoops(server: Server, place: ImagePlace): readonly Loop[] {
-  const { partialUploads, content, peers, legacyUsage, history } = server
+  const { partialUploads, content, peers, legacyUsage, history, log } = server
   const later = (everyMs: number, run: () => Promise<void>) => ({ everyMs, isFirstLater: true, run })
   return [
-    expireUploads(server, partialUploads),
+    startController(server, 'expire-uploads', {
+      everyMs: uploadCheckMs,
+      run: async () => {
+        const count = await partialUploads.expire()
+        if (count > 0) log.info('removed abandoned uploads', { count })
+      },
+    }),
     startController(
       server,
       'store-legacy-usage',
@@ -99,6 +104,7 @@ function collectContent(server: Server, { registry }: ImagePlace): Loop {
 
 const renewalCheckMs = 6 * 3_600_000
 const keyCheckMs = 3_600_000
+const uploadCheckMs = 5 * 60_000
 /** A crash loses the counts of this time. */
 const usageEveryMs = 15_000
 const historyEveryMs = 60_000

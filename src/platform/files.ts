@@ -5,18 +5,14 @@ const { lstatSync, renameSync, rmSync, writeFileSync } = process.getBuiltinModul
 const fs = process.getBuiltinModule('node:fs/promises')
 const path = process.getBuiltinModule('node:path')
 
-interface WriteOptions {
-  readonly mode?: number
-}
-
 export async function writeFileAtomically(
   file: string,
   data: string | Uint8Array,
-  options: WriteOptions = {},
+  { mode = 0o600 }: { readonly mode?: number } = {},
 ): Promise<void> {
   const temporary = `${file}.${process.pid}.${Math.random().toString(36).slice(2, 8)}.tmp`
   try {
-    const handle = await fs.open(temporary, 'wx', options.mode ?? 0o600)
+    const handle = await fs.open(temporary, 'wx', mode)
     try {
       await handle.writeFile(data)
       await handle.sync()

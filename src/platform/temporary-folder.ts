@@ -11,7 +11,7 @@ interface Temporary extends AsyncDisposable {
   become(target: string, options?: { readonly replace?: boolean }): Promise<void>
 }
 
-/** A stamp of the process follows the pid. Before 3.0.0-alpha.27 it was a number, except on Macs. */
+/** A stamp of the process follows the pid. */
 const pattern = /^\..+\.(\d+)-(\w+)\.[a-zA-Z0-9]{6}$/
 
 export async function makeTemporary(folder: string, name: string): Promise<Temporary> {

@@ -1,6 +1,7 @@
 // Dialogs that create an empty image or pull one from a remote or registry.
 import { generateImage } from '../../../src/api/images/images.ts'
-import { listRemoteImages, listRemoteIsos, pullRemoteImage, pullRemoteIso } from '../../../src/api/images/remotes.ts'
+import { listRemoteImages, pullRemoteImage } from '../../../src/api/images/remote-images.ts'
+import { listRemoteIsos, pullRemoteIso } from '../../../src/api/images/remote-isos.ts'
 import { useAnswer } from '../../api/calls.ts'
 import { formItem } from '../../ui/action-dialog.tsx'
 import { filled, SelectField, TextField } from '../../ui/field.tsx'

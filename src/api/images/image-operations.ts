@@ -1,6 +1,6 @@
 // Schemas shared by images and ISOs.
 import * as t from 'typebox'
-import { Continue } from '../operation.ts'
+import { Continue, MadeListQuery, operationsOf } from '../operation.ts'
 import { Architecture, ExpectedVersion, ResourceVersion, Timestamp } from '../records.ts'
 
 const imageStates = ['Ready', 'Updating', 'Failed'] as const
@@ -119,10 +119,29 @@ export const RemoteItems = t.Object({
   ),
   continue: Continue,
 })
-export const PullInput = t.Object(
+const PullInput = t.Object(
   { name: t.Optional(Name), description: t.Optional(Description) },
   { title: 'PullInput', description: 'Name and description. Default: those of the remote' },
 )
+export const remoteListing = operationsOf({
+  method: 'GET',
+  allow: 'dev',
+  description: 'From the remotes in config.json. `unavailable` lists remotes that did not answer.',
+  isDerived: true,
+  query: MadeListQuery,
+  madeOf: RemoteItem,
+  response: RemoteItems,
+  refuses: ['ServiceUnavailable'],
+})
+export const remotePull = operationsOf({
+  method: 'POST',
+  allow: 'dev',
+  status: 202,
+  involves: 'answer.name',
+  body: PullInput,
+  bodyIsOptional: true,
+  refuses: ['AlreadyExists', 'Invalid', 'Conflict', 'ServiceUnavailable'],
+})
 export const pulledExample = {
   name: 'mine',
   description: '',

@@ -10,7 +10,8 @@ import {
   uploadImage,
 } from '../../api/images/images.ts'
 import { copyIso, deleteIso, listIsos, uploadIso } from '../../api/images/isos.ts'
-import { listRemoteImages, listRemoteIsos, pullRemoteImage, pullRemoteIso } from '../../api/images/remotes.ts'
+import { listRemoteImages, pullRemoteImage } from '../../api/images/remote-images.ts'
+import { listRemoteIsos, pullRemoteIso } from '../../api/images/remote-isos.ts'
 import { type Operation, paramNames } from '../../api/operation.ts'
 import { commitVm, saveVm } from '../../api/vms/vms.ts'
 import { defined } from '../../platform/defined.ts'

@@ -13,7 +13,8 @@ import { tokens } from './access/tokens.ts'
 import { imageCache } from './images/image-cache.ts'
 import { images } from './images/images.ts'
 import { isos } from './images/isos.ts'
-import { remotes } from './images/remotes.ts'
+import { remoteImages } from './images/remote-images.ts'
+import { remoteIsos } from './images/remote-isos.ts'
 import { uploads } from './images/uploads.ts'
 import { agent } from './nodes/agent.ts'
 import { agentConnection } from './nodes/agent-connection.ts'
@@ -52,7 +53,8 @@ const nouns = [
   images,
   imageCache,
   isos,
-  remotes,
+  remoteImages,
+  remoteIsos,
   uploads,
   nodes,
   registryCredentials,

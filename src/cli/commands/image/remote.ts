@@ -1,7 +1,8 @@
 // svc3 remote-image and remote-iso
 import type { RemoteItem } from '../../../api/images/image-operations.ts'
 import type { Image } from '../../../api/images/images.ts'
-import { listRemoteImages, listRemoteIsos, pullRemoteImage, pullRemoteIso } from '../../../api/images/remotes.ts'
+import { listRemoteImages, pullRemoteImage } from '../../../api/images/remote-images.ts'
+import { listRemoteIsos, pullRemoteIso } from '../../../api/images/remote-isos.ts'
 import type { CallInput } from '../../../client/client.ts'
 import { defined } from '../../../platform/defined.ts'
 import { awaitChange } from '../../await-change.ts'

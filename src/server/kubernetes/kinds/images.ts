@@ -11,7 +11,8 @@ import {
   listImages,
 } from '../../../api/images/images.ts'
 import { copyIso, deleteIso, describeIso, listIsos } from '../../../api/images/isos.ts'
-import { pullRemoteImage, pullRemoteIso } from '../../../api/images/remotes.ts'
+import { pullRemoteImage } from '../../../api/images/remote-images.ts'
+import { pullRemoteIso } from '../../../api/images/remote-isos.ts'
 import type { Operation } from '../../../api/operation.ts'
 import { commitVm, saveVm } from '../../../api/vms/vms.ts'
 import { defined } from '../../../platform/defined.ts'
