@@ -43,6 +43,7 @@ export type RegistryLogin = t.Static<typeof RegistryLogin>
 const shared = { noun: 'captures', isUnpublished: true, allow: 'agent' } as const
 const operation = operationsOf(shared)
 const call = operationsOf({ ...shared, method: 'POST', isIdempotent: true })
+const login = operationsOf({ ...shared, method: 'GET', secretAnswer: true, response: RegistryLogin })
 const path = `${base}/agent` as const
 const Digest = t.String({ pattern: '^sha256:[0-9a-f]{64}$' })
 const digest = `sha256:${'0'.repeat(64)}`
@@ -106,13 +107,10 @@ export const reportCapture = call({
   example: { params, body: { percent: 62, bytes: 3_221_225_472 }, response: {} },
 })
 
-export const getCaptureCredentials = operation({
+export const getCaptureCredentials = login({
   id: 'getCaptureCredentials',
-  method: 'GET',
   path: `${path}/captures/{capture}/credentials`,
   summary: 'Read the credentials for a push',
-  secretAnswer: true,
-  response: RegistryLogin,
   refuses: ['Conflict'],
   example: {
     params,
@@ -125,14 +123,11 @@ export const getCaptureCredentials = operation({
   },
 })
 
-export const getVmRegistry = operation({
+export const getVmRegistry = login({
   id: 'getVmRegistry',
-  method: 'GET',
   path: `${path}/vms/{vm}/registry`,
   summary: 'Read the registry credentials for the image of a VM',
   description: '`vm` is the UID of a VM of the node. Empty if the namespace has no credentials.',
-  secretAnswer: true,
-  response: RegistryLogin,
   example: {
     params: { vm: '5b0c7c1e-3b43-4a0f-9d1a-1f1f5a3d7a11' },
     response: {

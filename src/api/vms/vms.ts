@@ -138,8 +138,8 @@ const ConnectQuery = t.Object({
 })
 
 const noun = 'vms'
-const operation = operationsOf({ noun, allow: 'dev' })
-const change = operationsOf({ noun, allow: 'dev', method: 'POST', involves: 'params.vm' })
+const operation = operationsOf({ noun, allow: 'dev', response: Vm })
+const change = operationsOf({ noun, allow: 'dev', response: Vm, method: 'POST', involves: 'params.vm' })
 const path = `${inNamespace}/vms` as const
 const params = { namespace: 'svc-default', vm: 'vm-cznfv' }
 const example = {
@@ -185,7 +185,6 @@ export const getVm = operation({
   method: 'GET',
   path: `${path}/{vm}`,
   summary: 'Show a VM',
-  response: Vm,
   example: { params, response: example },
 })
 
@@ -204,7 +203,6 @@ export const deployVm = operation({
   tells: ['image', 'vmConfig'],
   query: DeployQuery,
   body: VmDeployment,
-  response: Vm,
   refuses: ['AlreadyExists', 'Forbidden', 'Invalid', 'Conflict', 'Timeout', 'ServiceUnavailable'],
   example: { params: { namespace: 'svc-default' }, body: { image: 'sonoma', cpu: 3 }, response: example },
 })
@@ -238,7 +236,6 @@ export const execVm = change({
     revert: 'reverted VM {name} to its image',
   },
   body: t.Object({ command: t.Enum(vmCommands), resourceVersion: ExpectedVersion }, { title: 'VmCommand' }),
-  response: Vm,
   refuses: ['Conflict', 'Invalid', 'Timeout'],
   example: {
     params,
@@ -265,7 +262,6 @@ export const resizeVm = change({
     },
     { title: 'VmResize' },
   ),
-  response: Vm,
   refuses: ['Conflict', 'Invalid', 'Timeout'],
   example: { params, body: { size: 120 }, response: { ...example, diskGb: 120 } },
 })
@@ -335,7 +331,6 @@ export const extendVm = change({
     ttl: t.String({ maxLength: 64, description: 'Time from now, such as `2h`; `0` for no limit' }),
     resourceVersion: ExpectedVersion,
   }),
-  response: Vm,
   refuses: ['Invalid', 'Conflict', 'Forbidden'],
   example: { params, body: { ttl: '2h' }, response: { ...example, expiresAt: '2026-11-15T11:00:00Z' } },
 })
