@@ -15,6 +15,7 @@ import { createVmConfig } from '../src/api/vms/vm-configs.ts'
 import { digestOf } from '../src/images/format/manifest.ts'
 import { putManifest } from '../src/images/pack/stored-manifests.ts'
 import { Remotes } from '../src/server/remotes/remotes.ts'
+import type { ServiceAccountRecord } from '../src/store/records/collections.ts'
 import { withVersion } from '../src/store/records/image-versions.ts'
 import { type Answer, type CallOptions, startService, type TestService } from './support/rigs/service.ts'
 import { addImage, startNode, startScheduler } from './support/stand-ins/node.ts'
@@ -53,9 +54,15 @@ const callExample = async (operation: Operation, token: string | null, namespace
 /** Caller → what each permission answers: undefined stands for "not refused for the caller's identity". */
 type Verdicts = Readonly<Record<Allow, 401 | 403 | undefined>>
 const open = { anyone: undefined }
-const callers: Readonly<
-  Record<string, { token: () => Promise<string | null>; namespace?: string; verdicts: Verdicts }>
-> = {
+const administrates = { ...open, user: undefined, dev: undefined, admin: undefined, agent: 403, server: 403 } as const
+interface Caller {
+  readonly token: () => Promise<string | null>
+  readonly namespace?: string
+  readonly verdicts: Verdicts
+  /** Of a service account that is an administrator: what it may do besides. */
+  readonly rights?: readonly string[]
+}
+const callers: Readonly<Record<string, Caller>> = {
   anonymous: {
     token: async () => null,
     verdicts: { ...open, user: 401, dev: 401, admin: 401, agent: 401, server: 401 },
@@ -106,17 +113,42 @@ const callers: Readonly<
     token: deletedAccountToken,
     verdicts: { ...open, user: 401, dev: 401, admin: 401, agent: 401, server: 401 },
   },
+  'service account that is an administrator': {
+    token: () => accountToken('svc-infra', { role: 'administrator' }),
+    verdicts: administrates,
+    rights: [],
+  },
+  'service account that is an administrator, with registry credentials': {
+    token: () => accountToken('svc-registries', { role: 'administrator', allow: ['registrycredentials'] }),
+    verdicts: administrates,
+    rights: ['registrycredentials'],
+  },
+  'service account that was an administrator': {
+    token: async () => {
+      const token = await accountToken('svc-former', { role: 'administrator' })
+      const { serviceAccounts } = service.services.collections
+      const { role: _, ...account } = serviceAccounts.get('svc-former', 'robot')?.value ?? assert.fail()
+      await serviceAccounts.change(serviceAccounts.key('svc-former', 'robot'), () => account)
+      return token
+    },
+    namespace: 'svc-default',
+    verdicts: { ...open, user: undefined, dev: 403, admin: 403, agent: 403, server: 403 },
+  },
   administrator: {
     token: async () => service.adminToken,
-    verdicts: { ...open, user: undefined, dev: undefined, admin: undefined, agent: 403, server: 403 },
+    verdicts: administrates,
   },
 }
 
-async function accountToken(namespace: string): Promise<string> {
+async function accountToken(
+  namespace: string,
+  rights: Pick<ServiceAccountRecord, 'role' | 'allow'> = {},
+): Promise<string> {
   const { collections } = service.services
   const uid = collections.serviceAccounts.get(namespace, 'robot')?.value.uid ?? `uid-of-${namespace}`
   if (!collections.serviceAccounts.get(namespace, 'robot')) {
-    await collections.serviceAccounts.create(namespace, 'robot', { name: 'robot', namespace, uid, createdAt: '' })
+    const account = { name: 'robot', namespace, uid, createdAt: '', ...rights }
+    await collections.serviceAccounts.create(namespace, 'robot', account)
   }
   return service.tokenFor({ kind: 'serviceaccount', name: 'robot', namespace, uid })
 }
@@ -173,9 +205,11 @@ async function forged(): Promise<string> {
 
 describe('every operation', () => {
   for (const operation of allOperations) {
-    for (const [caller, { token, namespace, verdicts }] of Object.entries(callers)) {
-      const verdict =
-        operation.path.includes('{namespace}') || !namespace
+    for (const [caller, { token, namespace, verdicts, rights }] of Object.entries(callers)) {
+      const isWithheld = rights && operation.accounts !== undefined && !rights.includes(operation.accounts)
+      const verdict = isWithheld
+        ? 403
+        : operation.path.includes('{namespace}') || !namespace
           ? verdicts[operation.allow]
           : callers['developer of the namespace']?.verdicts[operation.allow]
       it(`${operation.id} by ${caller}: ${verdict ?? 'not refused'}`, async () => {

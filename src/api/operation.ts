@@ -12,12 +12,17 @@ type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
  */
 export type Allow = 'anyone' | 'user' | 'dev' | 'admin' | 'agent' | 'server'
 
+/** Rights of administrators that a service account has only if it is allowed them besides its role. */
+export const allowances = ['registrycredentials'] as const
+
 export interface Operation {
   readonly id: string
   readonly noun: string
   readonly method: Method
   readonly path: string
   readonly allow: Allow
+  /** Which service accounts that are administrators may call it: those with this right, or none. Default: all. */
+  readonly accounts?: (typeof allowances)[number] | 'none'
   readonly status: number
   /** What other statuses than `status` mean. */
   readonly also?: { readonly [status: number]: string }
@@ -112,6 +117,7 @@ interface ListInput {
   readonly noun: string
   readonly path: string
   readonly allow: Allow
+  readonly accounts?: Operation['accounts']
   readonly summary: string
   readonly item: t.TSchema
   readonly refuses?: readonly Reason[]
@@ -127,6 +133,7 @@ export function listOperation<const L extends ListInput>(list: L) {
     method: 'GET',
     path: list.path as L['path'],
     allow: list.allow,
+    ...(list.accounts && { accounts: list.accounts }),
     status: 200,
     summary: list.summary,
     query: ListQuery,

@@ -34,7 +34,17 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
   ['ns list svc-nowhere', 5, /^$/, /Namespace svc-nowhere not found/],
   ['serviceaccount create jenkins -n svc-ios', 0, /^Service account jenkins created in namespace svc-ios\.\n$/],
   ['sa create jenkins -n svc-ios', 6, /^$/, /already exists/],
-  ['sa list -n svc-ios', 0, /^NAME\tCREATED\njenkins\t/],
+  ['sa list -n svc-ios', 0, /^NAME\tCREATED\tROLE\njenkins\t\S+\tdeveloper\n/],
+  ['sa set-role jenkins -n svc-ios', 2, /^$/, /--role/],
+  ['sa set-role jenkins -n svc-ios --role owner', 2, /^$/, /--role/],
+  ['sa set-role jenkins -n svc-ios --role developer --allow registrycredentials', 1, /^$/, /Only an administrator/],
+  [
+    'sa set-role jenkins -n svc-ios --role administrator --allow registrycredentials',
+    0,
+    /^Role of service account jenkins in namespace svc-ios: administrator, registrycredentials\.\n$/,
+  ],
+  ['sa list -n svc-ios', 0, /\tadministrator, registrycredentials\n$/],
+  ['sa set-role jenkins -n svc-ios --role developer', 0, /: developer\.\n$/],
   ['sa token jenkins -n svc-ios', 0, /^[\w-]+\.[\w-]+\.[\w-]+\n$/],
   ['sa token jenkins -n svc-ios --duration 30d -o json', 0, /"expiresAt": "2026-12-15T09:00:00Z"/],
   ['sa token jenkins -n svc-ios --no-expiration -o json', 0, /"expiresAt": null/],
@@ -94,6 +104,16 @@ describe('access commands', () => {
       assert.match(ran.stderr, stderr)
     })
   }
+
+  it('svc3 whoami says whether a service account is an administrator', async () => {
+    const account = '/api/v1/namespaces/svc-default/serviceaccounts/robot'
+    await service.call('POST', account)
+    const { token } = (await service.call('POST', `${account}/token`)).body
+    const role = async () => /"role": "(\w+)"/.exec((await svc3('whoami -o json', token)).stdout)?.[1]
+    assert.equal(await role(), 'developer')
+    await service.call('PUT', `${account}/role`, { body: { role: 'administrator' } })
+    assert.equal(await role(), 'administrator')
+  })
 
   it('commands about access exit 4 for developers and 3 with a bad token', async () => {
     assert.equal((await svc3('ns create svc-x', service.devToken)).exitCode, 4)

@@ -1,5 +1,7 @@
 // Which role may call which operation.
-import type { Allow } from '../api/operation.ts'
+import type { Allow, Operation } from '../api/operation.ts'
+
+export type Restricted = Pick<Operation, 'allow' | 'accounts'>
 
 /** The caller's role in the namespace of the request. */
 export type Role = 'admin' | 'dev' | 'none' | 'agent' | 'server'

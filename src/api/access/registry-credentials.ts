@@ -52,13 +52,14 @@ const example = {
   resourceVersion: '7',
 }
 
-const operation = operationsOf({ noun: 'registry-credentials' })
+const operation = operationsOf({ noun: 'registry-credentials', allow: 'admin', accounts: 'registrycredentials' })
 
 export const listRegistryCredentials = listOperation({
   id: 'listRegistryCredentials',
   noun: 'registry-credentials',
   path,
   allow: 'admin',
+  accounts: 'registrycredentials',
   summary: 'List the registry credentials of a namespace',
   item: RegistryCredential,
   refuses: ['NotFound'],
@@ -69,7 +70,6 @@ export const addRegistryCredential = operation({
   id: 'addRegistryCredential',
   method: 'POST',
   path: `${path}/add`,
-  allow: 'admin',
   status: 201,
   also: { 200: 'Credentials replaced' },
   summary: 'Store credentials for a registry',
@@ -92,7 +92,6 @@ export const removeRegistryCredential = operation({
   id: 'removeRegistryCredential',
   method: 'DELETE',
   path: `${path}/remove`,
-  allow: 'admin',
   summary: 'Remove the credentials for a registry',
   involves: 'body.server',
   past: 'removed credentials for {name}',

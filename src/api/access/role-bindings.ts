@@ -42,7 +42,7 @@ export type RoleBinding = t.Static<typeof RoleBinding>
 const Subjects = t.Object({ items: t.Array(Subject), continue: Continue }, { title: 'Subjects' })
 
 const noun = 'role-bindings'
-const operation = operationsOf({ noun })
+const operation = operationsOf({ noun, allow: 'admin' })
 const all = `${inNamespace}/rolebindings` as const
 const path = `${all}/{role}/subjects` as const
 const params = { namespace: 'svc-default', role: 'svc-dev' }
@@ -72,7 +72,6 @@ export const listSubjects = operation({
   id: 'listSubjects',
   method: 'GET',
   path,
-  allow: 'admin',
   summary: 'List the subjects of a role in a namespace',
   description: 'In the default namespace every user is a developer until an administrator removes them.',
   query: MadeListQuery,
@@ -86,7 +85,6 @@ export const addSubjects = operation({
   id: 'addSubjects',
   method: 'POST',
   path: `${path}/add`,
-  allow: 'admin',
   summary: 'Add users and service accounts to a role in a namespace',
   involves: 'params.role',
   past: 'granted role {name}',
@@ -101,7 +99,6 @@ export const removeSubjects = operation({
   id: 'removeSubjects',
   method: 'DELETE',
   path: `${path}/remove`,
-  allow: 'admin',
   summary: 'Remove users and service accounts from a role in a namespace',
   involves: 'params.role',
   past: 'revoked role {name}',

@@ -1,8 +1,17 @@
 // Service accounts, with which CI systems use the service. Their tokens are returned once and never stored.
 import * as t from 'typebox'
 import { Status, success } from '../errors.ts'
-import { inNamespace, listOperation, operationsOf } from '../operation.ts'
-import { ResourceVersion, Timestamp } from '../records.ts'
+import { allowances, inNamespace, listOperation, operationsOf } from '../operation.ts'
+import { ExpectedVersion, ResourceVersion, Timestamp } from '../records.ts'
+
+export const serviceAccountRoles = ['developer', 'administrator'] as const
+
+const rights = {
+  role: t.Enum([...serviceAccountRoles], { description: 'An administrator may do all except what is for people only' }),
+  allow: t.Optional(
+    t.Array(t.Enum([...allowances]), { maxItems: 10, description: 'What an administrator may do only if it is named' }),
+  ),
+}
 
 export const ServiceAccount = t.Object(
   {
@@ -10,6 +19,7 @@ export const ServiceAccount = t.Object(
     namespace: t.String(),
     uid: t.String({ description: 'Changes when an account of the same name is created again' }),
     createdAt: Timestamp,
+    ...rights,
     resourceVersion: ResourceVersion,
   },
   { title: 'ServiceAccount' },
@@ -35,7 +45,7 @@ export const IssuedToken = t.Object(
 )
 
 const noun = 'service-accounts'
-const operation = operationsOf({ noun })
+const operation = operationsOf({ noun, allow: 'admin' })
 const path = `${inNamespace}/serviceaccounts` as const
 const params = { namespace: 'svc-default', serviceaccount: 'jenkins' }
 const example = {
@@ -43,6 +53,7 @@ const example = {
   namespace: 'svc-default',
   uid: '0f9c1c5e-6a53-4a40-9d63-6d9b2a1b8a55',
   createdAt: '2026-11-15T09:00:00Z',
+  role: 'developer',
   resourceVersion: '11',
 }
 
@@ -61,7 +72,6 @@ export const createServiceAccount = operation({
   id: 'createServiceAccount',
   method: 'POST',
   path: `${path}/{serviceaccount}`,
-  allow: 'admin',
   status: 201,
   summary: 'Create a service account',
   involves: 'params.serviceaccount',
@@ -71,11 +81,30 @@ export const createServiceAccount = operation({
   example: { params, response: example },
 })
 
+export const setServiceAccountRole = operation({
+  id: 'setServiceAccountRole',
+  method: 'PUT',
+  path: `${path}/{serviceaccount}/role`,
+  accounts: 'none',
+  summary: 'Make a service account an administrator, or a developer again',
+  involves: 'params.serviceaccount',
+  past: 'changed the role of service account {name}',
+  tells: ['role', 'allow'],
+  description: 'For people only, as are tokens for administrators. Replaces what `allow` named before.',
+  body: t.Object({ ...rights, resourceVersion: ExpectedVersion }, { title: 'ServiceAccountRole' }),
+  response: ServiceAccount,
+  refuses: ['NotFound', 'Invalid', 'Conflict'],
+  example: {
+    params,
+    body: { role: 'administrator', allow: ['registrycredentials'] },
+    response: { ...example, role: 'administrator', allow: ['registrycredentials'] },
+  },
+})
+
 export const deleteServiceAccount = operation({
   id: 'deleteServiceAccount',
   method: 'DELETE',
   path: `${path}/{serviceaccount}`,
-  allow: 'admin',
   summary: 'Delete a service account and revoke its tokens',
   involves: 'params.serviceaccount',
   past: 'deleted service account {name}',
@@ -94,7 +123,6 @@ export const createServiceAccountToken = operation({
   id: 'createServiceAccountToken',
   method: 'POST',
   path: `${path}/{serviceaccount}/token`,
-  allow: 'admin',
   status: 201,
   summary: 'Create a token for a service account',
   involves: 'params.serviceaccount',

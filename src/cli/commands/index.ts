@@ -212,6 +212,7 @@ export const commands: CommandTable = {
     commands: from(() => import('./serviceaccount.ts'), {
       list: 'List service accounts',
       create: 'Create a service account',
+      'set-role': 'Make a service account an administrator, or a developer',
       delete: 'Delete a service account and its tokens',
       token: 'Create a token for a service account',
     }),

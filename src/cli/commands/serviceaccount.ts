@@ -6,7 +6,10 @@ import {
   deleteServiceAccount,
   listServiceAccounts,
   type ServiceAccount,
+  serviceAccountRoles,
+  setServiceAccountRole,
 } from '../../api/access/service-accounts.ts'
+import { allowances } from '../../api/operation.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
 import { UsageError } from '../line/usage.ts'
 import type { OutputColumn } from '../output/output.ts'
@@ -15,6 +18,7 @@ import { changeCommand, deleteCommand, listCommand } from '../record-commands.ts
 const columns: readonly OutputColumn<ServiceAccount>[] = [
   { header: 'NAME', cell: (item) => item.name },
   { header: 'CREATED', cell: (item) => ({ time: item.createdAt }) },
+  { header: 'ROLE', cell: ({ role, allow }) => [role, ...(allow ?? [])].join(', ') },
   { header: 'NAMESPACE', wide: true, cell: (item) => item.namespace },
   { header: 'UID', wide: true, cell: (item) => item.uid },
 ]
@@ -33,6 +37,25 @@ const create = changeCommand({
   examples: [{ line: 'svc3 serviceaccount create jenkins -n svc-ios', does: 'Create an account for a CI system' }],
   change: createServiceAccount,
   done: ({ name, namespace }) => `Service account ${name} created in namespace ${namespace}.`,
+})
+
+const setRole = changeCommand({
+  description:
+    'An administrator may do everything in all namespaces, except set roles of service accounts, create tokens for administrators and,\n' +
+    'without --allow, manage registry credentials. For people who are administrators.',
+  arguments: { name: { value: 'NAME', description: 'service account', names: 'service-accounts', required: true } },
+  options: {
+    role: { type: 'choice', choices: serviceAccountRoles, required: true, description: 'Role of the account' },
+    allow: { type: 'choice', choices: allowances, description: 'What the administrator may do besides' },
+  },
+  examples: [
+    { line: 'svc3 sa set-role jenkins --role administrator', does: 'Let a program administer the cluster' },
+    { line: 'svc3 sa set-role jenkins --role administrator --allow registrycredentials', does: 'Also renew passwords' },
+  ],
+  change: setServiceAccountRole,
+  body: ({ options: { role, allow } }) => ({ role, ...(allow && { allow: [allow] }) }),
+  done: ({ role, allow }, name, _, namespace) =>
+    `Role of service account ${name} in namespace ${namespace}: ${[role, ...(allow ?? [])].join(', ')}.`,
 })
 
 const deleteAccounts = deleteCommand({
@@ -83,6 +106,7 @@ const token = defineCommand({
 export const commands = {
   list,
   create,
+  'set-role': setRole,
   delete: deleteAccounts,
   token,
 }

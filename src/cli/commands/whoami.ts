@@ -2,6 +2,7 @@
 // accepted it.
 
 import { listNamespaces } from '../../api/access/namespaces.ts'
+import { listServiceAccounts } from '../../api/access/service-accounts.ts'
 import { timeLeft } from '../../rules/durations.ts'
 import { connected, defineCommand, printed } from '../command.ts'
 import { claimsOf, subjectOf } from '../connect/claims.ts'
@@ -35,10 +36,13 @@ export const command = defineCommand({
     const { client } = await context.connect()
     const namespaces = (await client.listAll(listNamespaces, { signal })).map(({ name }) => name)
     const claims = claimsOf(connection.token ?? '')
+    // The token of a service account does not name its role, which may change. Only administrators may list accounts.
+    const input = { params: { namespace: claims?.namespace ?? '' }, query: { limit: 1 }, signal }
+    const accounts = claims?.namespace && (await client.call(listServiceAccounts, input).catch(() => undefined))
     const shown: WhoamiView = {
       user: (claims && subjectOf(claims)) ?? 'unknown',
       kind: claims?.kind ?? 'unknown',
-      role: claims?.admin ? 'administrator' : namespaces.length > 0 ? 'developer' : 'none',
+      role: claims?.admin || accounts ? 'administrator' : namespaces.length > 0 ? 'developer' : 'none',
       server: connection.apiUrl,
       context: connection.context ?? null,
       namespace: chooseNamespace(host, undefined, connection),

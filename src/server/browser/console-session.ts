@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { badRequest } from '../../api/errors.ts'
 import type { BrowserSession, Person } from '../../auth/login/browser-sessions.ts'
 import { displayName } from '../../auth/principal.ts'
+import type { Roles } from '../../auth/roles.ts'
 import { timestamp } from '../../platform/clock.ts'
 import type { Horizon } from '../../store/horizon.ts'
 import { bearer, unauthorized } from '../gate/authenticate.ts'
@@ -13,6 +14,7 @@ import { caughtUpHere } from '../gate/read-own-writes.ts'
 import type { ConsoleLogin, LoginServices } from './console-login.ts'
 
 export interface SessionServices extends LoginServices {
+  readonly roles: Roles
   readonly horizon?: Horizon | undefined
 }
 
@@ -33,7 +35,7 @@ export function serveConsoleSession(app: App, services: SessionServices, login: 
   const { browserSessions, log } = services
   const url = '/console/session'
   const viewOf = (session: BrowserSession | undefined, problem?: string): SessionView => ({
-    user: session ? userOf(session.principal) : null,
+    user: session ? userOf(session.principal, services.roles) : null,
     expiresAt: session ? timestamp(session.expiresAt) : null,
     renewable: session?.isRenewable ?? false,
     login: { provider: services.identity.issuer !== '', builtIn: services.localIssuer !== undefined },
@@ -112,9 +114,8 @@ export function serveConsoleSession(app: App, services: SessionServices, login: 
   }
 }
 
-function userOf(principal: Person): NonNullable<SessionView['user']> {
-  const { kind, name } = principal
-  return principal.kind === 'user'
-    ? { kind, name, admin: principal.admin }
-    : { kind, name: displayName(principal), admin: false, namespace: principal.namespace }
+function userOf(principal: Person, roles: Roles): NonNullable<SessionView['user']> {
+  const { kind } = principal
+  const shown = { kind, name: displayName(principal), admin: roles.roleOf(principal, undefined) === 'admin' }
+  return principal.kind === 'user' ? shown : { ...shown, namespace: principal.namespace }
 }

@@ -8,7 +8,6 @@ import type { Principal } from '../../auth/principal.ts'
 import type { Roles } from '../../auth/roles.ts'
 import type { Tokens } from '../../auth/tokens.ts'
 import { realNamespace } from '../../rules/names.ts'
-import { mayCall } from '../../rules/permissions.ts'
 import type { Horizon } from '../../store/horizon.ts'
 import type { Settings } from '../config/settings.ts'
 import { type ConsolePlace, sessionIdOf, sessionOf } from './browser-requests.ts'
@@ -31,7 +30,7 @@ export const unauthorized = (): ApiError =>
     hint: 'Send "Authorization: Bearer TOKEN"; run svc3 user get-token to get a token',
   })
 
-function forbidden({ summary, noun, allow }: Operation, principal: Principal, namespace: string): ApiError {
+function forbidden({ summary, noun, allow, accounts }: Operation, principal: Principal, namespace: string): ApiError {
   // The summary's part after a colon describes what callers get who are allowed.
   const [what = summary] = summary.split(':')
   return new ApiError(
@@ -39,10 +38,13 @@ function forbidden({ summary, noun, allow }: Operation, principal: Principal, na
     `Forbidden: you are not allowed to ${what.charAt(0).toLowerCase()}${what.slice(1)}`,
     {
       kind: noun,
-      hint: allow === 'admin' ? 'Ask a cluster administrator' : accessHint(principal, namespace),
+      hint: allow === 'admin' ? adminHint(principal, accounts) : accessHint(principal, namespace),
     },
   )
 }
+
+const adminHint = ({ kind }: Principal, accounts: Operation['accounts']): string =>
+  `Ask a cluster administrator${kind === 'serviceaccount' && accounts ? '; see svc3 serviceaccount set-role --help' : ''}`
 
 /** A service account that names no namespace gets the default one, which is rarely what it meant. */
 function accessHint(principal: Principal, namespace: string): string {
@@ -90,7 +92,7 @@ export function denied(
   { roles }: DeniedServices,
 ): ApiError | undefined {
   if (!principal) return operation.allow === 'anyone' ? undefined : unauthorized()
-  return mayCall(roles.roleOf(principal, namespace || undefined), operation.allow)
+  return roles.mayCall(principal, namespace || undefined, operation)
     ? undefined
     : forbidden(operation, principal, namespace)
 }

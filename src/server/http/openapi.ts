@@ -66,13 +66,14 @@ export function openApiDocument(version: string): Json {
 }
 
 function describe(operation: Operation, status: Json, components: Map<string, Json>): Json {
-  const { id, noun, summary, description, allow, body, consumes = 'application/json', example } = operation
+  const { id, noun, summary, description, allow, accounts, body, consumes = 'application/json', example } = operation
   return {
     operationId: id,
     tags: [noun],
     summary,
     ...(description && { description }),
     'x-allow': allow,
+    ...(accounts && { 'x-allow-accounts': accounts }),
     ...(allow === 'anyone' && { security: [] }),
     parameters: parametersOf(operation, components),
     ...(body && {

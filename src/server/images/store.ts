@@ -94,15 +94,15 @@ export class ImageStore {
     return imageView(entry, { noun, vms: uses.of(entry.value.name), caller })
   }
 
-  /** Items also change with the VMs that use them. `rolesRev`: see Roles. */
-  listed(caller: Caller, rolesRev: () => string): Listing<Image> {
+  /** Items also change with the VMs that use them. `visibleRev`: see `Roles.revFor`. */
+  listed(caller: Caller, visibleRev: (() => string) | undefined): Listing<Image> {
     const { collection, uses } = this.#parts
     return {
       ...listing(collection, '', (entry) => this.view(entry, caller)),
       isDerived: true,
       meta: ({ value }: Entry<ImageRecord>) => visibleMeta(value, caller),
       // A caller with a new role sees more of images that have not changed.
-      ...(caller.roleIn(undefined) !== 'admin' && { visibleRev: rolesRev }),
+      ...(visibleRev && { visibleRev }),
       extraChanges: (notify) => uses.subscribe((names) => notify(names.map((name) => collection.key('', name)))),
     }
   }

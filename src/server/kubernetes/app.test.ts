@@ -413,6 +413,23 @@ describe('reviews and bodies of the Kubernetes API', () => {
     assert.equal(who.body.status.userInfo.username, 'dev@example.com')
   })
 
+  it('can-i answers service accounts that are administrators, who may not do all', async () => {
+    const account = '/api/v1/namespaces/svc-default/serviceaccounts/terraform'
+    await service.call('POST', account)
+    const { token } = (await service.call('POST', `${account}/token`)).body
+    assert.equal(await mayI(token, 'orkanodes', 'delete', 'svc-ios'), false)
+    await service.call('PUT', `${account}/role`, { body: { role: 'administrator' } })
+    assert.equal(await mayI(token, 'orkanodes', 'delete', 'svc-ios'), true)
+    assert.equal(await mayI(token, '*', '*'), false)
+    assert.equal(await mayI(service.adminToken, '*', '*'), true)
+    const who = await post('/apis/authentication.k8s.io/v1/selfsubjectreviews', {}, token)
+    assert.ok(who.body.status.userInfo.groups.includes('svc3:administrators'))
+    const nodes = await kube.call('GET', '/apis/orka.macstadium.com/v1/orkanodes', { token })
+    assert.equal(nodes.status, 200)
+    await service.call('PUT', `${account}/role`, { body: { role: 'developer' } })
+    assert.equal(await mayI(token, 'orkanodes', 'delete', 'svc-ios'), false)
+  })
+
   it('deeply nested JSON, an array, other methods and unknown subresources are refused', async () => {
     const deep = `{"spec":${'['.repeat(5_000)}${']'.repeat(5_000)}}`
     assert.equal((await post(vms, deep)).status, 400)

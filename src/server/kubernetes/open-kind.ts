@@ -31,10 +31,11 @@ export function openKind(
 ): { readonly listing: Listing<unknown>; readonly namespace: string } {
   const operation = request.kind.list as ListedOperation
   const { call, visible } = admitList(services, request)
+  const rolesRev = request.principal && services.roles.revFor(request.principal)
   const { listing } = services.operations.list(operation, call)
   const { namespace = '' } = call.params as { namespace?: string }
   const isAll = request.namespace === undefined && request.kind.scope !== 'shared' && isInNamespace(operation)
-  return { listing: isAll ? acrossNamespaces(services, listing, visible) : listing, namespace }
+  return { listing: isAll ? acrossNamespaces(services, listing, visible, rolesRev) : listing, namespace }
 }
 
 const isInNamespace = ({ path }: Operation): boolean => path.includes('{namespace}')
@@ -42,7 +43,7 @@ const isInNamespace = ({ path }: Operation): boolean => path.includes('{namespac
 interface AdmittedList {
   /** For all namespaces, the call names one that the caller may see. */
   readonly call: Call<Operation>
-  /** The namespaces that the caller may see. Undefined: all, as for administrators. */
+  /** The namespaces that the caller may see. Undefined: all, as for people who are administrators. */
   readonly visible: ReadonlySet<string> | undefined
 }
 
@@ -56,18 +57,18 @@ export function admitList(services: OpenServices, { kind, namespace, principal }
   const all = collections.namespaces.list().map(({ value }) => value.name)
   const visible = new Set(all.filter((name) => denied(list, principal, name, services) === undefined))
   const [first = defaultNamespace] = visible
-  const isAdmin = principal !== undefined && roles.roleOf(principal, undefined) === 'admin'
   return {
     call: admit(visible.has(defaultNamespace) ? defaultNamespace : first),
-    visible: isAdmin ? undefined : visible,
+    visible: principal && roles.revFor(principal) ? visible : undefined,
   }
 }
 
 /** A watch of all namespaces ends when the roles of its caller may have changed; the caller then lists again. */
 function acrossNamespaces(
-  { roles, collections }: OpenServices,
+  { collections }: OpenServices,
   { visible, isCutByPath, ...rest }: Listing<unknown>,
   namespaces: ReadonlySet<string> | undefined,
+  rolesRev: (() => string) | undefined,
 ): Listing<unknown> {
   const isShown = isCutByPath ? undefined : visible
   if (!namespaces) return { ...rest, scope: '', ...(isShown && { visible: isShown }) }
@@ -75,6 +76,6 @@ function acrossNamespaces(
     ...rest,
     scope: '',
     visible: (item) => namespaces.has((item as { namespace: string }).namespace) && isShown?.(item) !== false,
-    visibleRev: () => `${roles.rev()} ${collections.namespaces.view.revOf()}`,
+    visibleRev: () => `${rolesRev?.()} ${collections.namespaces.view.revOf()}`,
   }
 }

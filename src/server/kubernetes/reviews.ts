@@ -43,8 +43,8 @@ export const reviews: readonly (ReviewResource & { readonly review: Review })[] 
   },
 ]
 
-function identity(_services: ReviewServices, principal: Principal): ObjectFields {
-  const isAdmin = principal.kind === 'user' && principal.admin
+function identity({ roles }: ReviewServices, principal: Principal): ObjectFields {
+  const isAdmin = roles.roleOf(principal, undefined) === 'admin'
   const uid = 'uid' in principal ? principal.uid : undefined
   const groups = ['system:authenticated', ...(isAdmin ? ['svc3:administrators'] : [])]
   return { userInfo: { username: displayName(principal), ...(uid !== undefined && { uid }), groups } }
@@ -69,8 +69,8 @@ function access(services: ReviewServices, principal: Principal, spec: ObjectFiel
   const real = realNamespace(text(namespace), services.settings.compat.namespaceAliases)
   if (text(resource) === '*' || text(verb) === '*')
     return {
-      allowed: services.roles.roleOf(principal, undefined) === 'admin',
-      reason: 'Only administrators may do all',
+      allowed: services.roles.mayCall(principal, undefined, { allow: 'admin', accounts: 'none' }),
+      reason: 'Only people who are administrators may do all',
     }
   const kind = services.kinds.find(
     (each) => each.plural === resource && (text(group) === '*' || each.group === text(group)),

@@ -1,4 +1,5 @@
 // The kinds of records: the prefix of each in the store, its type, and to whom its records belong.
+import type { allowances } from '../../api/operation.ts'
 import type { LegacyUsage } from '../../api/service/legacy-usage.ts'
 import { Collection, scopeOf } from '../collection.ts'
 import { Shares, type Stored } from '../shares.ts'
@@ -70,6 +71,10 @@ export interface ServiceAccountRecord {
   /** Tokens are bound to it, so that those of a deleted account are invalid for a new one of the same name. */
   readonly uid: string
   readonly createdAt: string
+  /** Default: a developer of its namespace. */
+  readonly role?: 'administrator'
+  /** Only of administrators: see `allowances` of the API. */
+  readonly allow?: readonly (typeof allowances)[number][]
   readonly requestKey?: string
   readonly meta?: RecordMeta
 }

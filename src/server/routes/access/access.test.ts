@@ -308,6 +308,16 @@ describe('an open watch', () => {
     await addUser('svc-ios', 'dev@example.com')
     await namespaces.text()
   })
+
+  it('an open watch of namespaces ends when its service account is no longer an administrator', async () => {
+    const account = `${at('svc-default')}/serviceaccounts/terraform`
+    await service.call('POST', account)
+    const { token } = (await service.call('POST', `${account}/token`)).body
+    await service.call('PUT', `${account}/role`, { body: { role: 'administrator' } })
+    const namespaces = await open('/api/v1/namespaces', token)
+    await service.call('PUT', `${account}/role`, { body: { role: 'developer' } })
+    await namespaces.text()
+  })
 })
 
 describe('events', () => {
@@ -404,5 +414,104 @@ describe('events', () => {
     await loop.stop()
     const left = (await events('svc-default')).map(({ involved }) => (involved as { name: string }).name)
     assert.deepEqual(left, ['svc-n7', 'svc-n8', 'svc-n9', 'svc-n10', 'svc-n11'])
+  })
+})
+
+describe('service accounts with the role of an administrator', () => {
+  const accounts = (namespace: string) => `${at(namespace)}/serviceaccounts`
+  const setRole = (name: string, body: object, token = service.adminToken) =>
+    service.call('PUT', `${accounts('svc-infra')}/${name}/role`, { body, token })
+  const makeToken = async (name: string, token = service.adminToken) =>
+    service.call('POST', `${accounts('svc-infra')}/${name}/token`, { token })
+  const credentials = `${at('svc-default')}/secrets/registrycredentials`
+  const readCredentials = async (token: string): Promise<number> =>
+    (await service.call('GET', credentials, { token })).status
+  let token: string
+  beforeEach(async () => {
+    await create('svc-infra')
+    for (const name of ['terraform', 'jenkins']) await service.call('POST', `${accounts('svc-infra')}/${name}`)
+    token = (await makeToken('terraform')).body.token
+  })
+
+  it('an account is a developer until a person makes it an administrator, with an event, and back', async () => {
+    const tryIt = async () =>
+      (await service.call('POST', '/api/v1/namespaces', { token, body: { name: 'svc-made' } })).status
+    assert.equal(await tryIt(), 403)
+    const made = await setRole('terraform', { role: 'administrator' })
+    assert.deepEqual([made.status, made.body.role, made.body.allow], [200, 'administrator', undefined])
+    assert.equal(await tryIt(), 201)
+    const [, listed] = (await service.call('GET', accounts('svc-infra'))).body.items
+    assert.equal(listed.role, 'administrator')
+    assert.equal((await setRole('terraform', { role: 'developer' })).body.role, 'developer')
+    assert.equal((await service.call('DELETE', at('svc-made'), { token })).status, 403)
+    const { items } = (await service.call('GET', `${at('svc-infra')}/events`)).body
+    const told = items.filter(({ reason }: { reason: string }) => reason === 'SetServiceAccountRole')
+    assert.deepEqual(
+      told.map(({ message, actor }: { message: string; actor: string }) => [message, actor]),
+      ['role administrator', 'role developer'].map((role) => [
+        `admin@example.com changed the role of service account terraform (${role})`,
+        'admin@example.com',
+      ]),
+    )
+  })
+
+  it('registry credentials need the right, which is replaced with the role', async () => {
+    await setRole('terraform', { role: 'administrator' })
+    const refused = await service.call('GET', credentials, { token })
+    assert.equal(refused.status, 403)
+    assert.match(refused.body.hint, /^Ask a cluster administrator; see svc3 serviceaccount set-role --help$/)
+    await setRole('terraform', { role: 'administrator', allow: ['registrycredentials'] })
+    assert.equal(await readCredentials(token), 200)
+    const added = await service.call('POST', `${credentials}/add`, { token, body: credential })
+    assert.equal(added.body.updatedBy, 'serviceaccount:svc-infra:terraform')
+    await setRole('terraform', { role: 'administrator' })
+    assert.equal(await readCredentials(token), 403)
+    for (const body of [
+      { role: 'developer', allow: ['registrycredentials'] },
+      { role: 'administrator', allow: ['all'] },
+      { role: 'owner' },
+      { allow: [] },
+    ])
+      assert.ok([400, 422].includes((await setRole('terraform', body)).status), JSON.stringify(body))
+  })
+
+  it('an account cannot give the role, or get a token of an account that has it', async () => {
+    await setRole('terraform', { role: 'administrator' })
+    const refused = await setRole('jenkins', { role: 'administrator' }, token)
+    assert.equal(refused.status, 403)
+    assert.match(refused.body.hint, /set-role --help$/)
+    assert.equal(
+      (await setRole('terraform', { role: 'administrator', allow: ['registrycredentials'] }, token)).status,
+      403,
+    )
+    assert.equal((await makeToken('jenkins', token)).status, 201)
+    assert.equal((await makeToken('terraform', token)).status, 403)
+    await setRole('jenkins', { role: 'administrator' })
+    const own = await makeToken('jenkins', token)
+    assert.match(own.body.message, /^Forbidden: only people create tokens of administrators$/)
+    assert.equal((await makeToken('jenkins')).status, 201)
+  })
+
+  it('deleting the account or its namespace takes the role for good', async () => {
+    await setRole('terraform', { role: 'administrator' })
+    await service.call('DELETE', `${accounts('svc-infra')}/terraform`)
+    const renewed = async () => {
+      assert.equal((await service.call('GET', '/api/v1/namespaces', { token })).status, 401)
+      assert.equal((await service.call('POST', `${accounts('svc-infra')}/terraform`)).body.role, 'developer')
+      token = (await makeToken('terraform')).body.token
+      assert.equal((await service.call('GET', accounts('svc-infra'), { token })).status, 403)
+    }
+    await renewed()
+    await setRole('terraform', { role: 'administrator' })
+    await service.call('DELETE', at('svc-infra'))
+    await create('svc-infra')
+    await renewed()
+  })
+
+  it('metadata of an account cannot give it the role', async () => {
+    const body = { labels: { role: 'administrator' }, role: 'administrator' }
+    await service.call('PUT', `${at('svc-infra')}/metadata/serviceaccounts/terraform`, { body })
+    const [, listed] = (await service.call('GET', accounts('svc-infra'))).body.items
+    assert.equal(listed.role, 'developer')
   })
 })

@@ -5,7 +5,6 @@ import { type ApiError, alreadyExists, conflict, invalid, invalidField, success 
 import type { Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { defaultNamespace, isNamespaceName, realNamespace } from '../../../rules/names.ts'
-import { mayCall } from '../../../rules/permissions.ts'
 import type { Collections, NamespaceRecord } from '../../../store/records/collections.ts'
 import { removeNamespace } from '../../../store/records/namespaces.ts'
 import { type Entry, isFault } from '../../../store/store.ts'
@@ -37,16 +36,14 @@ export function namespaces(services: NamespaceServices): HandlersOf<typeof api> 
   }
 
   return {
-    listNamespaces: ({ principal }) =>
-      roles.roleOf(principal, undefined) === 'admin'
-        ? listing(collections.namespaces, '', namespaceView)
-        : listing(
-            collections.namespaces,
-            '',
-            namespaceView,
-            ({ name }) => mayCall(roles.roleOf(principal, realNamespace(name, aliases)), 'dev'),
-            roles.rev,
-          ),
+    listNamespaces({ principal }) {
+      const visibleRev = roles.revFor(principal)
+      const isVisible = ({ name }: Namespace): boolean =>
+        roles.mayCall(principal, realNamespace(name, aliases), { allow: 'dev' })
+      return visibleRev
+        ? listing(collections.namespaces, '', namespaceView, isVisible, visibleRev)
+        : listing(collections.namespaces, '', namespaceView)
+    },
 
     getNamespace: ({ params }) => namespaceView(existing(params.namespace)),
 

@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import type * as api from '../../../api/access/service-accounts.ts'
 import type { ServiceAccount } from '../../../api/access/service-accounts.ts'
-import { type ApiError, alreadyExists, invalid, invalidField, success } from '../../../api/errors.ts'
+import { ApiError, alreadyExists, invalid, invalidField, success } from '../../../api/errors.ts'
+import type { Roles } from '../../../auth/roles.ts'
 import { serviceAccountTokenSeconds, type Tokens } from '../../../auth/tokens.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { parseDuration } from '../../../rules/durations.ts'
@@ -15,19 +16,21 @@ import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
 const kind = 'serviceaccounts'
+const onlyPeople = { kind, hint: 'Ask a cluster administrator' }
 const maxSeconds = 100 * serviceAccountTokenSeconds
 
 interface ServiceAccountServices {
   readonly collections: Collections
   readonly tokens: Tokens
+  readonly roles: Roles
 }
 
 export function serviceAccounts(services: ServiceAccountServices): HandlersOf<typeof api> {
-  const { collections, tokens } = services
+  const { collections, tokens, roles } = services
   const accounts = collections.serviceAccounts
   const accountView = ({ value, rev }: Entry<ServiceAccountRecord>): ServiceAccount => {
-    const { name, namespace, uid, createdAt } = value
-    return { name, namespace, uid, createdAt, resourceVersion: rev }
+    const { name, namespace, uid, createdAt, role = 'developer', allow } = value
+    return { name, namespace, uid, createdAt, role, ...(allow && { allow: [...allow] }), resourceVersion: rev }
   }
   const existing = existingIn(accounts, kind)
 
@@ -48,6 +51,17 @@ export function serviceAccounts(services: ServiceAccountServices): HandlersOf<ty
       return accountView(await createOnce(services, namespace, accounts, record, nameTaken))
     },
 
+    async setServiceAccountRole({ params: { namespace, serviceaccount: name }, body: { role, allow } }) {
+      const isAdministrator = role === 'administrator'
+      if (allow && !isAdministrator)
+        throw invalid(kind, [invalidField('allow', 'Only an administrator has such rights')], 'Omit allow')
+      const changed = await accounts.change(accounts.key(namespace, name), () => {
+        const { role: _, allow: __, ...account } = existing(namespace, name).value
+        return { ...account, ...(isAdministrator && { role, ...(allow && { allow }) }) }
+      })
+      return accountView(changed)
+    },
+
     async deleteServiceAccount({ params: { namespace, serviceaccount: name } }) {
       await accounts.change(accounts.key(namespace, name), () => {
         existing(namespace, name)
@@ -56,10 +70,14 @@ export function serviceAccounts(services: ServiceAccountServices): HandlersOf<ty
       return success(`Service account ${name} deleted from ${namespace}`, { kind, name })
     },
 
-    async createServiceAccountToken({ params: { namespace, serviceaccount: name }, body }) {
+    async createServiceAccountToken({ params: { namespace, serviceaccount: name }, body, principal }) {
       const { uid } = existing(namespace, name).value
+      const account = { kind: 'serviceaccount', name, namespace, uid } as const
+      // Otherwise an account could keep its role after its tokens are revoked, or get rights that only another has.
+      if (principal.kind === 'serviceaccount' && roles.roleOf(account, undefined) === 'admin')
+        throw new ApiError('Forbidden', 'Forbidden: only people create tokens of administrators', onlyPeople)
       const seconds = lifetimeOf(body)
-      const { token, expiresAt } = await tokens.issue({ kind: 'serviceaccount', name, namespace, uid }, seconds)
+      const { token, expiresAt } = await tokens.issue(account, seconds)
       return { token, expiresAt: expiresAt ? timestamp(expiresAt) : null }
     },
   }

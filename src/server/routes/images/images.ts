@@ -21,7 +21,7 @@ export function images(services: KindServices & UploadServices & { readonly role
   const by = (principal: Principal): Caller => callerOf(services.roles, principal)
 
   return {
-    listImages: ({ principal }) => store.listed(by(principal), services.roles.rev),
+    listImages: ({ principal }) => store.listed(by(principal), services.roles.revFor(principal)),
 
     getImage: ({ params: { image }, principal }) => store.view(store.existing(image), by(principal)),
 

@@ -15,7 +15,7 @@ export function isos(services: KindServices & UploadServices & { readonly roles:
   const by = (principal: Principal): Caller => callerOf(services.roles, principal)
 
   return {
-    listIsos: ({ principal }) => store.listed(by(principal), services.roles.rev),
+    listIsos: ({ principal }) => store.listed(by(principal), services.roles.revFor(principal)),
 
     getIso: ({ params: { iso }, principal }) => store.view(store.existing(iso), by(principal)),
 
