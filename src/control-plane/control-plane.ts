@@ -9,11 +9,12 @@ import { type Clock, systemClock } from '../platform/clock.ts'
 import { watchEventLoop } from '../platform/event-loop.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import { createLog, type Level, type Log } from '../platform/log.ts'
-import { parseSettings, type Settings } from '../server/config/settings.ts'
+import { parseSettings, type Settings, SettingsError } from '../server/config/settings.ts'
 import { cutOff, untilNoticed } from '../server/http/drain.ts'
 import { createMetrics, type Metrics } from '../server/http/metrics.ts'
 import { forgetUploads } from '../server/images/store.ts'
 import { createKubernetesApp } from '../server/kubernetes/app.ts'
+import { createMetricsApp } from '../server/metrics-app.ts'
 import { ownNames } from '../server/tls/own-names.ts'
 import { measured } from '../store/measured.ts'
 import { openStore } from '../store/open.ts'
@@ -158,6 +159,14 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   if (kubernetes && options.kubernetes) {
     cleanup.defer(() => kubernetes.close())
     server.address.kubernetesUrl = await listenForKubernetes(kubernetes, options.kubernetes, publicUrl)
+  }
+  const { host: metricsHost, port: metricsPort } = settings.metrics
+  if (metricsHost !== undefined) {
+    const metricsApp = createMetricsApp(server)
+    cleanup.defer(() => metricsApp.close())
+    await metricsApp.listen({ host: metricsHost, port: metricsPort }).catch(({ message }: Error) => {
+      throw new SettingsError(`Address of metrics in config.json: ${message}`)
+    })
   }
   const internalUrl = internalAddress(options.internalUrl, host, localUrl)
   await peers?.servers.start({ internalUrl, apiUrl }, () => settlePresence(server))

@@ -37,11 +37,10 @@ type AppServices = HandlerServices &
 
 export function createApp(services: AppServices, operations = createOperations(services)): App {
   function refuse(refusal: ApiError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    const { id, raw, principal, namespace } = request
+    const { raw, principal, namespace } = request
     if (isLegacyPath(raw.url ?? '')) return refuseStray(services, refusal, request, reply)
     const isAdmin = principal !== undefined && services.roles.roleOf(principal, namespace) === 'admin'
-    const body = JSON.stringify(refusal.toStatus(id, isAdmin))
-    return refusalHeaders(refusal, reply).code(refusal.code).type('application/json; charset=utf-8').send(body)
+    return sendRefusal(refusal, request, reply, isAdmin)
   }
   const { pathPrefix } = services.settings.console
   const app = createBaseApp(services, {
@@ -81,6 +80,18 @@ export function createApp(services: AppServices, operations = createOperations(s
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
+
+export function sendRefusal(
+  refusal: ApiError,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  isAdmin = false,
+): FastifyReply {
+  return refusalHeaders(refusal, reply)
+    .code(refusal.code)
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify(refusal.toStatus(request.id, isAdmin)))
+}
 
 const pathForms = allOperations.map(({ method, path }) => ({
   method,

@@ -160,6 +160,10 @@ export const settingsSchema = t.Object(
         description: 'Disk space for the local cache of that registry, in bytes',
       }),
     }),
+    metrics: section({
+      host: optionalText('Address on which `/metrics`, and nothing else, is served without a token. Default: none'),
+      port: t.Integer({ minimum: 1, maximum: 65_535, default: 9_464, description: 'Port of `metrics.host`' }),
+    }),
     logLevel: t.Enum(['debug', 'info', 'warn', 'error', 'silent'], {
       default: 'info',
       description: 'Lowest level to log',
