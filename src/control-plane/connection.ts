@@ -10,9 +10,6 @@ export interface ConnectionFile {
   readonly pid: number
 }
 
-/** The user as whom `svc3 dev` logs its own machine in. */
-export const administrator = 'admin@localhost'
-
 const fileIn = (dataDir: string): string => path.join(dataDir, 'connection.json')
 
 export const writeConnection = (dataDir: string, connection: ConnectionFile): Promise<void> =>

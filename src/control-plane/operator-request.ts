@@ -5,7 +5,7 @@ import http from 'node:http'
 import https from 'node:https'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { UserEdit, UserEditResult } from '../auth/provider/users.ts'
+import type { TokenRequest, UserEdit, UserEditResult } from '../auth/provider/users.ts'
 import type { Rotated } from '../auth/signing-keys.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 import { processExists, withLockFile } from '../platform/lock-file.ts'
@@ -19,7 +19,7 @@ export const requestSignal = 'SIGUSR2'
 interface Requests {
   'master-key': { readonly given: object; readonly answer: Rotation }
   'signing-keys': { readonly given: { readonly isRevoking: boolean }; readonly answer: Rotated }
-  users: { readonly given: { readonly edit: UserEdit }; readonly answer: UserEditResult }
+  users: { readonly given: { readonly edit: UserEdit | TokenRequest }; readonly answer: UserEditResult }
   backup: { readonly given: { readonly file: string; readonly withImages: boolean }; readonly answer: BackupReport }
 }
 type RequestName = keyof Requests
@@ -70,7 +70,9 @@ async function ask(
   process.kill(pid, requestSignal)
   for (const end = performance.now() + timeoutMs; performance.now() < end; await sleep(50)) {
     const written = await readRequest(dataDir)
-    if (written?.id === id && written.answer) return written.answer
+    const answer = written?.id === id ? written.answer : undefined
+    // Its answer may be a token, which does not stay in the file.
+    if (answer) return writeRequest(dataDir, { id }).then(() => answer)
     if (written?.id === id && written.problem !== undefined) throw new OperatorError(written.problem)
     if (!processExists(pid))
       throw new OperatorError(`The server (process ${pid}) stopped. Its next start finishes the work`)

@@ -5,10 +5,12 @@ import { KeyringError, type KeySource } from '../auth/keyring.ts'
 import { editUsers, UserDirectory } from '../auth/provider/users.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import type { SigningKeys } from '../auth/signing-keys.ts'
+import type { Tokens } from '../auth/tokens.ts'
 import type { ContentStore } from '../images/content/content.ts'
 import { caughtUp, currentRev } from '../store/records/caught-up.ts'
 import type { Collections } from '../store/records/collections.ts'
 import type { Store } from '../store/store.ts'
+import { administratorToken } from './administrator.ts'
 import { writeBackup } from './backup-file.ts'
 import { OperatorError } from './data-folder.ts'
 import type { OperatorRequest, RequestFile } from './operator-request.ts'
@@ -22,6 +24,7 @@ interface Operated {
   readonly collections: Collections
   readonly secrets: Secrets
   readonly signingKeys: Pick<SigningKeys, 'rotate'>
+  readonly tokens: Tokens
   /** Undefined if the organization has its own identity provider. */
   readonly localUsers?: UserDirectory | undefined
   /** Logs an error for each record that cannot be decrypted, and returns the rotation. */
@@ -44,6 +47,8 @@ export async function handleRequest(
       await caughtUp(store, [collections.signingKeys.view], await currentRev(store), AbortSignal.timeout(timeoutMs))
       return signingKeys.rotate(request)
     case 'users':
+      if (request.edit.verb === 'token')
+        return administratorToken(collections.events, operated.tokens, operated.localUsers, request.edit.email)
       // Local users can be edited even while config.json names another identity provider.
       return editUsers(operated.localUsers ?? new UserDirectory(collections.users, secrets), request.edit)
     case 'backup':

@@ -1,14 +1,12 @@
 // svc3 dev: the whole service in one process, for a laptop or a single host. Its connection file has a token of the
 // administrator, so that the local command line needs no login.
-import { randomBytes } from 'node:crypto'
 import { type Architecture, architectures } from '../api/architecture.ts'
-import type { User } from '../auth/principal.ts'
-import { accountIdOf } from '../auth/provider/users.ts'
 import { defineCommand, type Options } from '../cli/command.ts'
 import { contextElsewhere, dataDir } from '../cli/connect/connection.ts'
 import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
-import { administrator, type ConnectionFile, readConnection } from '../control-plane/connection.ts'
+import { administrator, ensureAdministrator, userOf } from '../control-plane/administrator.ts'
+import { type ConnectionFile, readConnection } from '../control-plane/connection.ts'
 import type { ControlPlane, KubernetesListener } from '../control-plane/control-plane.ts'
 import { nextSteps } from '../control-plane/next-steps.ts'
 import { processExists } from '../platform/lock-file.ts'
@@ -166,17 +164,10 @@ async function consoleLink(
   plane: Pick<ControlPlane, 'consoleUrl' | 'browserSessions' | 'localUsers'>,
 ): Promise<string | undefined> {
   const { consoleUrl, browserSessions, localUsers } = plane
-  const person = administratorOf(localUsers)
+  const person = userOf(localUsers)
   return consoleUrl === undefined || !person
     ? consoleUrl
     : `${consoleUrl}#ticket=${(await browserSessions.issueTicket(person)).ticket}`
-}
-
-/** With an external identity provider, the owner of this machine is the administrator. */
-function administratorOf(localUsers: ControlPlane['localUsers']): User | undefined {
-  if (!localUsers) return { kind: 'user', name: administrator, admin: true }
-  const user = localUsers.list().find(({ email }) => email === administrator)
-  return user && { kind: 'user', name: user.email, admin: user.admin, uid: accountIdOf(user) }
 }
 
 /** Issues the administrator's token for the connection file, unless that user was removed. */
@@ -184,10 +175,10 @@ export function adminNote(): (plane: Plane) => Promise<Pick<ConnectionFile, 'adm
   let isFirst = true
   let isSaid = false
   return async (plane) => {
-    if (isFirst) await ensureAdministrator(plane)
+    if (isFirst) await ensureAdministrator(plane.localUsers)
     isFirst = false
     const { tokens, localUsers, log } = plane
-    const user = administratorOf(localUsers)
+    const user = userOf(localUsers)
     if (user) {
       isSaid = false
       return { adminToken: (await tokens.issue(user)).token }
@@ -196,10 +187,4 @@ export function adminNote(): (plane: Plane) => Promise<Pick<ConnectionFile, 'adm
     isSaid = true
     return {}
   }
-}
-
-/** Creates the first user with a random password, which must be reset to log in on the login page. */
-async function ensureAdministrator({ localUsers }: Plane): Promise<void> {
-  if (!localUsers || localUsers.list().length > 0) return
-  await localUsers.add(administrator, { admin: true, password: randomBytes(24).toString('base64url') })
 }

@@ -4,10 +4,14 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { decodeJwt } from 'jose'
 import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
+import { createAccounts } from '../auth/accounts.ts'
 import { loadKeyring, takeKeySource } from '../auth/keyring.ts'
+import { UserDirectory } from '../auth/provider/users.ts'
 import { Secrets } from '../auth/secrets.ts'
 import { loadSigningKeys } from '../auth/signing-keys.ts'
+import { createTokens } from '../auth/tokens.ts'
 import { systemClock } from '../platform/clock.ts'
 import { openStore } from '../store/open.ts'
 import { openCollections } from '../store/records/collections.ts'
@@ -84,5 +88,81 @@ describe('svc3 server users', () => {
     const piped = await users('add hedy@example.com')
     assert.equal(piped.exitCode, 2)
     assert.match(piped.stderr, /A password is required\n.*--password-stdin/)
+  })
+})
+
+describe('svc3 server token', () => {
+  before(() => users('remove grace@example.com'))
+  const token = (line = '') => run(['server', 'token', ...line.split(' ').filter(Boolean), '--data', dataDir])
+  /** What the token says, once it was verified with the keys of the data folder, and the events. */
+  const inspect = async (text: string) => {
+    await using stack = new AsyncDisposableStack()
+    const store = await openStore(`sqlite:${dataDir}`)
+    stack.defer(() => store.close())
+    const collections = stack.use(await openCollections(store))
+    const secrets = new Secrets(await loadKeyring(takeKeySource(dataDir, {}), false))
+    using keys = await loadSigningKeys(collections.signingKeys, secrets, systemClock)
+    const users = new UserDirectory(collections.users, secrets)
+    const { isCurrent } = createAccounts(collections, (uid) => users.isCurrent(uid))
+    const principal = await createTokens(keys, systemClock, isCurrent).verify(text.trim())
+    return { principal, events: collections.events.list('svc-default').map(({ value }) => value) }
+  }
+
+  it('svc3 server token creates the first administrator and a token for them, with an event', async () => {
+    assert.equal((await users('list -o json')).stdout, '[]\n')
+    const { exitCode, stdout, stderr } = await token()
+    assert.deepEqual([exitCode, stderr], [0, ''])
+    const { principal, events } = await inspect(stdout)
+    assert.deepEqual([principal?.kind, principal?.name], ['user', 'admin@localhost'])
+    assert.equal(principal?.kind === 'user' && principal.admin, true)
+    const { exp = 0, iat = 0 } = decodeJwt(stdout.trim())
+    assert.equal(exp - iat, 3_600)
+    const [event] = events
+    assert.deepEqual(
+      [event?.reason, event?.audience, event?.message],
+      ['CreateAdministratorToken', 'admin', 'A token for admin@localhost was created on the machine of the server'],
+    )
+    assert.doesNotMatch(JSON.stringify(events), /eyJ/)
+    await users('remove admin@localhost')
+    assert.equal((await inspect(stdout)).principal, undefined)
+  })
+
+  it('svc3 server token takes the oldest administrator, or the one that is named; others are refused', async () => {
+    await users('add dev@example.com --password-stdin')
+    const without = await token()
+    assert.equal(without.exitCode, 1)
+    assert.match(without.stderr, /^svc3: User admin@localhost is not an administrator\nsvc3: .*svc3 server users list/)
+    await users('add ada@example.com --admin --password-stdin')
+    await users('add bo@example.com --admin --password-stdin')
+    assert.equal((await inspect((await token()).stdout)).principal?.name, 'ada@example.com')
+    assert.equal((await inspect((await token('--user Bo@example.com')).stdout)).principal?.name, 'bo@example.com')
+    for (const user of ['dev@example.com', 'cy@example.com', 'x'])
+      assert.deepEqual([(await token(`--user ${user}`)).exitCode, (await token(`--user ${user}`)).stdout], [1, ''])
+    for (const user of ['dev', 'ada', 'bo']) await users(`remove ${user}@example.com`)
+    assert.equal((await users('list -o json')).stdout, '[]\n', 'a refusal creates no user')
+  })
+
+  it('svc3 server token writes to a file that only its owner can read, also if it was there', async () => {
+    const file = path.join(dataDir, 'token.txt')
+    await fs.writeFile(file, 'a text that is longer than a token '.repeat(100), { mode: 0o644 })
+    const { exitCode, stdout } = await token(`--output ${file}`)
+    assert.deepEqual([exitCode, stdout], [0, ''])
+    assert.equal((await fs.stat(file)).mode & 0o777, 0o600)
+    const text = await fs.readFile(file, 'utf8')
+    assert.match(text, /^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+    assert.ok((await inspect(text)).principal)
+    assert.equal((await token('--output /none/x')).exitCode, 1)
+    await users('remove admin@localhost')
+  })
+
+  it('svc3 server token works with an external identity provider, whose users are not here', async () => {
+    const auth = { issuer: 'https://login.example.com', clientId: 'svc3' }
+    await fs.writeFile(path.join(dataDir, 'config.json'), JSON.stringify({ auth }))
+    const { stdout } = await token('--user Ana@example.com')
+    const { principal } = await inspect(stdout)
+    assert.deepEqual(principal, { kind: 'user', name: 'ana@example.com', admin: true })
+    assert.equal((await token('--user ana')).exitCode, 1)
+    assert.equal((await users('list -o json')).stdout, '[]\n')
+    await fs.rm(path.join(dataDir, 'config.json'))
   })
 })

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
+import net from 'node:net'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { makeFolder, program, startDev, svc3 } from '../support/processes/dev-server.ts'
@@ -77,6 +78,36 @@ describe('svc3 server users', () => {
     assert.notEqual(await token(), before)
     const after = await list()
     assert.deepEqual([after.code, after.stdout], [0, '[]\n'], after.stderr)
+  })
+
+  it('svc3 server token logs in beside a running server, which keeps no copy of the token', async () => {
+    await using server = await startDev(data)
+    const { code, stdout } = await svc3(['server', 'token', '--data', data])
+    assert.equal(code, 0)
+    const answer = await server.call('GET', '/api/v1/namespaces/svc-default/serviceaccounts', undefined, {
+      authorization: `Bearer ${stdout.trim()}`,
+    })
+    assert.equal(answer.status, 200)
+    assert.doesNotMatch(await fs.readFile(path.join(data, 'rotation.json'), 'utf8'), /eyJ/)
+    const events = await server.call('GET', '/api/v1/namespaces/svc-default/events')
+    const reasons = (events.body.items as { reason: string }[]).map(({ reason }) => reason)
+    assert.ok(reasons.includes('CreateAdministratorToken'))
+    assert.equal((await svc3(['server', 'token', '--user', 'bo@example.com', '--data', data])).code, 1)
+  })
+
+  it('metrics are served without a token on the address in config.json, and a taken one stops the start', async () => {
+    const taken = net.createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const { port } = taken.address() as net.AddressInfo
+    await fs.writeFile(path.join(data, 'config.json'), JSON.stringify({ metrics: { host: '127.0.0.1', port } }))
+    const refused = await svc3(['dev', '--listen', '127.0.0.1:0', '--data', data])
+    assert.equal(refused.code, 1)
+    assert.match(refused.stderr, /Address of metrics in config\.json: .*EADDRINUSE/)
+    taken.close()
+    await once(taken, 'close')
+    await using _server = await startDev(data)
+    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+    assert.match(metrics, /^svc3_build_info\{/m)
   })
 
   it('users that an old version has left in a file stop a start and an edit, by name', async () => {

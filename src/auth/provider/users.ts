@@ -27,10 +27,12 @@ export type UserEdit =
   | { readonly verb: 'add'; readonly email: string; readonly admin: boolean; readonly password: PasswordHash }
   | { readonly verb: 'remove'; readonly email: string }
   | { readonly verb: 'reset'; readonly email: string; readonly password: PasswordHash }
+/** For a token of an administrator: by default, of the oldest. */
+export type TokenRequest = { readonly verb: 'token'; readonly email: string | undefined }
 
 /** The users that the edit was about, or why it was refused. */
 export type UserEditResult =
-  | { readonly users: readonly UserView[] }
+  | { readonly users: readonly UserView[]; readonly token?: string }
   | { readonly refused: { readonly message: string; readonly hint: string } }
 
 export class UsersError extends Error {

@@ -287,6 +287,10 @@ export const commands: CommandTable = {
         summary: 'Remove a lost server from the cluster',
         load: () => import('../../operator/forget-server.ts'),
       },
+      token: {
+        summary: 'Create a token for an administrator, without a browser',
+        load: async () => ({ command: (await import('../../operator/users.ts')).tokenCommand }),
+      },
       users: {
         summary: 'Manage users of the built-in identity provider',
         commands: from(() => import('../../operator/users.ts'), {
