@@ -131,6 +131,10 @@ describe('agent', () => {
     assert.equal(world.vms.size, 0)
     // A new generation is tried again.
     assert.equal((await server.fulfilled(server.want({ uid: 'a' }))).power, 'running')
+    world.failNext('start', new Error('qemu is ill'))
+    world.failNext('destroy', new Error('stuck'))
+    const stuck = await server.fulfilled(server.want({ uid: 'b' }))
+    assert.match(stuck.problem ?? '', /qemu is ill; cleaning up failed too \(stuck\)/)
   })
 
   it('the agent reports the last seen revision when it connects, because another server may accept the connection', async () => {

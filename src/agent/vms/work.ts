@@ -13,7 +13,6 @@ import type { SshProbe } from './guest-watch.ts'
 import type { Work } from './plan.ts'
 import { bytesOf, diskGbOf, driverSpec, isoFile } from './spec.ts'
 import { failPointOf, phases, type WorkStep } from './steps.ts'
-import { createUndo, type Undo } from './undo.ts'
 
 export interface Tools {
   readonly driver: Driver
@@ -51,7 +50,8 @@ export type WorkOutcome =
   | { readonly as: 'failed'; readonly error: unknown; readonly leftovers: readonly unknown[] }
 
 interface StepContext extends Task {
-  readonly undo: Undo
+  /** How to undo the steps that were done, or are about to be tried. Emptied when they cannot be undone. */
+  readonly undo: (() => Promise<void>)[]
   readonly needsCompleteImage: boolean
   /** Copies of images are leased until this is disposed. */
   readonly held: AsyncDisposableStack
@@ -62,11 +62,10 @@ interface StepContext extends Task {
 }
 
 export async function carryOut({ kind, steps }: Work, task: Task): Promise<WorkOutcome> {
-  const undo = createUndo()
   await using held = new AsyncDisposableStack()
   const context: StepContext = {
     ...task,
-    undo,
+    undo: [],
     held,
     needsCompleteImage: steps.includes('grow'),
     spec: undefined,
@@ -88,7 +87,10 @@ export async function carryOut({ kind, steps }: Work, task: Task): Promise<WorkO
   } catch (error) {
     // Work that was interrupted or lacked a port is not undone: the next plan starts from the observed state.
     if (task.signal.aborted || isPortTaken(error)) return { as: 'failed', error, leftovers: [] }
-    return { as: 'failed', error, leftovers: await undo.run() }
+    const leftovers: unknown[] = []
+    for (const takeBack of context.undo.toReversed())
+      await takeBack().catch((failure: unknown) => leftovers.push(failure))
+    return { as: 'failed', error, leftovers }
   }
 }
 
@@ -147,7 +149,7 @@ const actions: Readonly<Record<WorkStep, (context: StepContext) => Promise<void>
     const spec = requireSpec(context)
     await capable(tools.driver, 'reverting', 'revert disks').revert(handle, spec)
     // A revert cannot be undone. It is recorded before the start, because another one would lose the guest's writes.
-    undo.clear()
+    undo.length = 0
     await save({
       diskGeneration: desired.diskGeneration,
       diskGb: sizeOf(spec),
@@ -160,7 +162,7 @@ const actions: Readonly<Record<WorkStep, (context: StepContext) => Promise<void>
     const diskGb = desired.diskGb ?? 0
     const problem = await capable(tools.driver, 'resizing', 'grow disks').grow(handle, bytesOf(diskGb))
     if (problem !== undefined) context.warning = manualGrowth(problem)
-    undo.clear()
+    undo.length = 0
     await save({ diskGb, ...((credentials || tools.driver.inside) && { isGrowing: true }) })
   },
 
