@@ -139,7 +139,6 @@ export interface Probe {
   readonly maxMacosVms?: number
   /** By architecture: why macOS guests do not run here, and what to do. */
   readonly noMacos?: Readonly<Partial<Record<Architecture, string>>>
-  readonly gpus: number
 }
 
 /** A forwarded port or the screen's port is in use by another program. Trying other ports helps. */

@@ -77,7 +77,7 @@ export class SimulatedDriver implements Driver {
 
   async probe(): Promise<Probe> {
     const { maxVms, architectures = ['amd64', 'arm64'] } = this.#knobs
-    return { ok: true, version: 'simulated', architectures, gpus: 0, ...(maxVms !== undefined && { maxVms }) }
+    return { ok: true, version: 'simulated', architectures, ...(maxVms !== undefined && { maxVms }) }
   }
 
   create(vm: VmSpec, folder: string): Promise<Handle> {

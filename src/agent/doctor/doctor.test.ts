@@ -53,7 +53,7 @@ describe('doctor, host', () => {
   it("the doctor's checks of a host include the driver's probe", async () => {
     const driver = new SimulatedDriver({ maxVms: 2 })
     assert.match((await one(hypervisorCheck(driver))).found, /at most 2 VMs$/)
-    const broken = { ...driver, probe: async () => ({ ok: false, problem: 'brew install tart', version: 'none', architectures: [], gpus: 0 }) } // biome-ignore format: one thought
+    const broken = { ...driver, probe: async () => ({ ok: false, problem: 'brew install tart', version: 'none', architectures: [] }) } // biome-ignore format: one thought
     const found = await one(hypervisorCheck(broken as unknown as SimulatedDriver))
     assert.deepEqual([found.result, found.found, found.advice], ['problem', 'none', 'brew install tart'])
   })

@@ -9,7 +9,7 @@ import type { Driver, Probe } from '../../drivers/driver.ts'
 import { createLog } from '../../platform/log.ts'
 import { addressFor, type CapacityOptions, createCapacity, NoAddress, ownAddress } from './capacity.ts'
 
-const probe: Probe = { ok: true, version: 'test', architectures: ['amd64'], gpus: 0 }
+const probe: Probe = { ok: true, version: 'test', architectures: ['amd64'] }
 
 function report(options: CapacityOptions, probed: Partial<Probe> = {}, checks: readonly HostCheck[] = []) {
   const driver: Driver = { ...scriptedDriver(new World()), probe: async () => ({ ...probe, ...probed }) }

@@ -67,7 +67,7 @@ export function createCapacity(fixed: Pick<CapacityInput, Fixed>): Capacity {
     moved: () => addresses.clear(),
     async report({ apiUrl, images, checks = [], cache, ownPorts }) {
       const found = await probe()
-      const { ok, problem, version: driverVersion, architectures, gpus, maxVms: driverLimit, maxMacosVms } = found
+      const { ok, problem, version: driverVersion, architectures, maxVms: driverLimit, maxMacosVms } = found
       const architecture = options.architecture ?? chooseArchitecture(architectures)
       const trouble = ok ? mismatch(architecture, architectures) : (problem ?? 'The hypervisor does not work')
       if (trouble !== undefined && trouble !== loggedProblem)
@@ -82,7 +82,8 @@ export function createCapacity(fixed: Pick<CapacityInput, Fixed>): Capacity {
         architecture,
         cpu: options.cpu ?? os.availableParallelism(),
         memoryMiB: options.memoryMiB ?? Math.floor((os.totalmem() * memoryShare) / mib),
-        gpus,
+        // No driver passes GPUs through.
+        gpus: 0,
         ...(maxVms !== undefined && { maxVms }),
         ...(maxMacosVms !== undefined && { maxMacosVms: blocked ? 0 : maxMacosVms }),
         ...(noMacos !== undefined && { noMacos: noMacos.slice(0, 2_048) }),

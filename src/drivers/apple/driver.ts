@@ -63,7 +63,7 @@ export class AppleDriver implements Driver {
       }
       return await probeTart(this.#tart.program, this.#allowance)
     } catch (error) {
-      return { ok: false, problem: String(error), version: 'tart', architectures: [], gpus: 0 }
+      return { ok: false, problem: String(error), version: 'tart', architectures: [] }
     }
   }
 

@@ -22,7 +22,7 @@ describe('version of tart', () => {
       await fs.writeFile(program, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
       return probeTart(program, alone)
     }
-    const good = { ok: true, version: 'tart 2.40.1', architectures: ['arm64'], maxMacosVms: 2, gpus: 0 }
+    const good = { ok: true, version: 'tart 2.40.1', architectures: ['arm64'], maxMacosVms: 2 }
     assert.deepEqual(await ask('echo 2.40.1'), good)
     const lost = { left: async () => 0, refusal: async () => 'restart this Mac' }
     const { maxMacosVms, noMacos, ...rest } = await probeTart(path.join(folder, 'tart'), lost)

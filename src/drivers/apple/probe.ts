@@ -18,7 +18,7 @@ export async function findTart(program: string): Promise<{ readonly version: str
 
 export async function probeTart(program: string, allowance: Pick<Allowance, 'left' | 'refusal'>): Promise<Probe> {
   const { version, problem } = await findTart(program)
-  if (problem !== undefined) return { ok: false, problem, version, architectures: [], gpus: 0 }
+  if (problem !== undefined) return { ok: false, problem, version, architectures: [] }
   const [maxMacosVms, refusal] = [await allowance.left(), await allowance.refusal()]
   return {
     ok: true,
@@ -26,7 +26,6 @@ export async function probeTart(program: string, allowance: Pick<Allowance, 'lef
     architectures: ['arm64'],
     maxMacosVms,
     ...(refusal !== undefined && { noMacos: { arm64: refusal } }),
-    gpus: 0,
   }
 }
 

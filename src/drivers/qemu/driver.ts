@@ -49,7 +49,7 @@ export class QemuDriver implements Driver {
       const amd64 = await macosProblem(macos)
       return { ...found, noMacos: { arm64: appleSiliconOnly, ...(amd64 !== undefined && { amd64 }) } }
     } catch (error) {
-      return { ok: false, problem: String(error), version: 'QEMU', architectures: [], gpus: 0 }
+      return { ok: false, problem: String(error), version: 'QEMU', architectures: [] }
     }
   }
 

@@ -44,7 +44,6 @@ export async function probeQemu({ desired, network, problem, searchPath }: Quest
       ? `QEMU ${version} (${accelerator}, ${network === 'sealed' ? 'sealed' : 'unsealed'} network)`
       : 'QEMU is missing',
     architectures: ok ? found : [],
-    gpus: 0,
   }
 }
 

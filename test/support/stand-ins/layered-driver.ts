@@ -89,7 +89,7 @@ export function layeredDriver(): Driver {
   }
   return {
     name: 'layered',
-    probe: async () => ({ ok: true, version: 'layered', architectures: ['amd64', 'arm64'], gpus: 0 }),
+    probe: async () => ({ ok: true, version: 'layered', architectures: ['amd64', 'arm64'] }),
     create: (vm, folder) =>
       alone(folder, async () => {
         if (!(await read(folder))) {

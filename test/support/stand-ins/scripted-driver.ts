@@ -85,7 +85,7 @@ export function scriptedDriver(world: World, name = 'simulated'): Driver {
   return {
     name,
     ...(name === 'simulated' && { isSimulation: true as const }),
-    probe: async () => ({ ok: true, version: 'scripted', architectures: ['amd64', 'arm64'], gpus: 0 }),
+    probe: async () => ({ ok: true, version: 'scripted', architectures: ['amd64', 'arm64'] }),
     async create(spec, folder) {
       await world.enter('create', spec.uid)
       const made: ScriptedVm = { observed: { state: 'stopped' }, diskBytes: diskOf(spec), disk: 1, spec }
