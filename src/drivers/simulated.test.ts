@@ -68,7 +68,7 @@ describe('simulated driver', () => {
 
   it('the simulated driver reports configured limits', async () => {
     const driver = new SimulatedDriver({ maxVms: 2, architectures: ['arm64'] })
-    const expected = { ok: true, version: 'simulated', architectures: ['arm64'], gpus: 0, maxVms: 2 }
+    const expected = { ok: true, version: 'simulated', architectures: ['arm64'], maxVms: 2 }
     assert.deepEqual(await driver.probe(), expected)
   })
 
@@ -118,7 +118,7 @@ describe('simulated driver', () => {
     await driver.close()
   })
 
-  it('the simulated driver finds VMs of an earlier version, with the ports that they hold', async (test) => {
+  it('the simulated driver finds VMs of an earlier agent, with the ports that they hold', async (test) => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-simulated-'))
     test.after(() => fs.rm(folder, { recursive: true }))
     const driver = new SimulatedDriver()
@@ -126,11 +126,8 @@ describe('simulated driver', () => {
     await driver.start(handle, spec(4), signal)
     await driver.close()
     const log = path.join(folder, 'simulated.jsonl')
-    const [, [, state]] = (await fs.readFile(log, 'utf8')).split('\n', 2).map((line) => JSON.parse(line))
-    await fs.rm(log)
-    await fs.mkdir(handle.folder)
     // Another port, because the first one is still in use in this process.
-    await fs.writeFile(path.join(handle.folder, 'simulated.json'), JSON.stringify(state).replace('10004', '10005'))
+    await fs.writeFile(log, (await fs.readFile(log, 'utf8')).replaceAll('10004', '10005'))
     const later = new SimulatedDriver()
     assert.deepEqual(await later.inspect(handle), { state: 'running' })
     const other = await later.create(spec(5), path.join(folder, 'b'))

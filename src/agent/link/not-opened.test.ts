@@ -33,7 +33,14 @@ for (const status of [408, 429, 500, 502, 503, 504])
 it('a server that received no Upgrade is behind a proxy', () =>
   assert.match(textOf(own('BadRequest')), /did not pass a WebSocket \(HTTP 400\)/))
 
-for (const reason of ['Unauthorized', 'NotFound', 'Conflict', 'TooManyRequests', 'ServiceUnavailable', 'InternalError'] as const)
+for (const reason of [
+  'Unauthorized',
+  'NotFound',
+  'Conflict',
+  'TooManyRequests',
+  'ServiceUnavailable',
+  'InternalError',
+] as const)
   it(`the refusal ${reason} of a server is reported as it is`, () => assert.equal(textOf(own(reason)), 'as it was'))
 
 it('a refused connection is reported as it is; one that was cut off may be due to a proxy', () => {
