@@ -3,11 +3,10 @@ import type { VmSpec } from '../driver.ts'
 import type { Accelerator } from './accel.ts'
 import { accelArgument, cpuFor, qemuArchitectures } from './architectures.ts'
 import { agentDevice, agentSocket, qmpSocket } from './control/sockets.ts'
-import { remoteNode } from './disks/chain.ts'
+import { baseNode, remoteNode } from './disks/chain.ts'
 import { variablesFile } from './firmware.ts'
 import {
   type MacosSettings,
-  macosBootDisk,
   macosCores,
   macosCpu,
   macosGlobals,
@@ -33,8 +32,6 @@ export interface LaunchSettings {
   readonly macos?: MacosSettings
   /** Set if the ISO is no CD: a disk of an installer, for example Apple's. */
   readonly isoIsDisk?: boolean
-  /** Without the guest agent's port, for memory that was saved before VMs had one. */
-  readonly isWithoutAgent?: boolean
 }
 
 /** Relative to the VM's folder, where QEMU runs. */
@@ -73,7 +70,7 @@ export function qemuArguments(vm: VmSpec, around: LaunchSettings): readonly stri
     ...iso(vm, around),
     ...network(vm, around),
     ...screen(vm, around),
-    ...(around.isWithoutAgent ? [] : guestAgent(around)),
+    ...guestAgent(around),
   ]
 }
 
@@ -92,9 +89,10 @@ const macos = ({ runtime }: LaunchSettings, { smcKey }: MacosSettings): readonly
 
 /** First in the boot order, but after the guest's disk among the devices, so that the disk remains the first one. */
 function bootDisk({ macos }: LaunchSettings): readonly string[] {
-  const found = macos && macosBootDisk(macos)
-  if (!found) return []
-  return [...node({ 'node-name': 'boot-disk', ...found }), ...device('virtio-blk-pci,drive=boot-disk,bootindex=0')]
+  const { file: disk, format = 'raw' } = macos?.openCore ?? {}
+  if (disk === undefined) return []
+  const opened = node({ 'node-name': 'boot-disk', ...baseNode({ disk, format }) })
+  return [...opened, ...device('virtio-blk-pci,drive=boot-disk,bootindex=0')]
 }
 
 const firmwareProperties = ({ uefiCode }: LaunchSettings): readonly string[] =>
@@ -104,12 +102,7 @@ const firmware = ({ uefiCode }: LaunchSettings): readonly string[] =>
   uefiCode === undefined
     ? []
     : [
-        ...node({
-          'node-name': 'firmware-code',
-          driver: 'raw',
-          'read-only': true,
-          file: { driver: 'file', filename: uefiCode, 'read-only': true },
-        }),
+        ...node({ 'node-name': 'firmware-code', ...baseNode({ disk: uefiCode, format: 'raw' }) }),
         ...node({
           'node-name': 'firmware-variables',
           driver: 'raw',
@@ -154,12 +147,7 @@ function disk({ legacyIO, architecture, image }: VmSpec, { diskNode }: LaunchSet
 function iso({ iso, architecture }: VmSpec, { isoIsDisk }: LaunchSettings): readonly string[] {
   if (iso === undefined) return []
   return [
-    ...node({
-      'node-name': 'iso',
-      driver: 'raw',
-      'read-only': true,
-      file: { driver: 'file', filename: iso, 'read-only': true },
-    }),
+    ...node({ 'node-name': 'iso', ...baseNode({ disk: iso, format: 'raw' }) }),
     ...(isoIsDisk
       ? [...device('qemu-xhci,id=installer'), ...device('usb-storage,bus=installer.0,drive=iso,bootindex=2')]
       : architecture === 'amd64'

@@ -54,7 +54,6 @@ export async function planLaunch(
   const ofImage = vm.isCold || !chain?.isFresh ? undefined : vm.image.memory
   const saved = parked ? { file: parkedMemory(folder), description: parked.shape } : ofImage
   const command = qemuArguments(vm, {
-    isWithoutAgent: saved !== undefined && !String(saved.description.devices).includes('virtserialport'),
     accelerator,
     network,
     runtime,

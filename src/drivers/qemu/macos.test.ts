@@ -88,7 +88,7 @@ const table: readonly Row[] = [
   {
     name: 'a boot disk as qcow2, of which nothing else is opened',
     around: { macos: { openCore: { file: '/oc.qcow2', format: 'qcow2' } } },
-    has: [/"driver":"qcow2","read-only":true,"backing":null/],
+    has: [/"node-name":"boot-disk","driver":"qcow2","read-only":true,.*"backing":null/],
   },
   { name: 'no boot disk where the guest has its own', around: { macos: { smcKey } }, lacks: [/boot-disk/] },
   { name: 'the SMC by a file', has: [/-readconfig \/tmp\/svc3-vm-0\/smc\.conf /], lacks: [/osk/, /stand-in/] },

@@ -56,18 +56,6 @@ export const macosSerial = (serial: string): readonly string[] => [
   ...['-smbios', `type=2,manufacturer=Apple Inc.,serial=${serial}`],
 ]
 
-export function macosBootDisk({ openCore }: MacosSettings): Readonly<Record<string, unknown>> | undefined {
-  if (!openCore) return undefined
-  const { file, format } = openCore
-  return {
-    driver: format,
-    'read-only': true,
-    // Nothing else is opened, whatever the header says.
-    ...(format === 'qcow2' && { backing: null }),
-    file: { driver: 'file', filename: file, 'read-only': true },
-  }
-}
-
 const keyForm = /^[ !#-~]{64}$/
 /** Says what is wrong with a key, without the key itself. */
 export const smcKeyProblem = (key: string): string | undefined =>

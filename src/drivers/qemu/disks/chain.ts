@@ -102,6 +102,7 @@ export async function chainNode(
 const reconnectSeconds = 86_400
 const openSeconds = 20
 
+/** A file that is only read. Nothing else is opened, whatever its header says. */
 export const baseNode = ({ disk, format }: Pick<Base, 'disk' | 'format'>): BlockNode => ({
   driver: format,
   'read-only': true,
