@@ -2,7 +2,7 @@
 // names is on disk. Without that file there is no capture.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { type JsonFile, jsonFile } from './json-file.ts'
+import { jsonFile } from './json-file.ts'
 
 const idForm = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 
@@ -14,13 +14,20 @@ export function captureFile(id: string, ending: 'json' | 'memory' = 'json'): str
   return path.join('captures', `${id}.${ending}`)
 }
 
-export const captureRecord = <Content>(id: string): JsonFile<Content> => jsonFile(captureFile(id))
-
-export async function listRecords<Content>(folder: string): Promise<readonly Content[]> {
-  const names = await fs.readdir(captureFolder(folder)).catch(() => [])
-  const ids = names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length))
-  const records = await Promise.all(ids.sort().map((id) => captureRecord<Content>(id).read(folder)))
-  return records.filter((record) => record !== undefined)
+/** `Content` is what a driver records of a capture. */
+export function captureRecords<Content extends { readonly id: string }>() {
+  const fileOf = (id: string) => jsonFile<Content>(captureFile(id))
+  const read = (folder: string, id: string): Promise<Content | undefined> => fileOf(id).read(folder)
+  return {
+    read,
+    write: (folder: string, record: Content): Promise<void> => fileOf(record.id).write(folder, record),
+    async list(folder: string): Promise<readonly Content[]> {
+      const names = await fs.readdir(captureFolder(folder)).catch(() => [])
+      const ids = names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length))
+      const records = await Promise.all(ids.sort().map((id) => read(folder, id)))
+      return records.filter((record) => record !== undefined)
+    },
+  }
 }
 
 /** Removes everything from the folder of captures that is not in `named`. */

@@ -35,7 +35,7 @@ export function runRecord<Run>(name: string): JsonFile<Run> & { forget(folder: s
   }
 }
 
-export interface Launch {
+interface Launch {
   /** The supervisor's script, run in the VM's folder. It is constant; its input comes as `words`. */
   readonly script: string
   /** Identifies the supervisor among processes. */
@@ -88,6 +88,16 @@ interface RecordedRun {
   /** Id of the boot of the host in which it was written. */
   readonly bootId: string
   readonly process?: ProcessId | undefined
+  /** It has no process. */
+  readonly isSuspended?: true
+  /** Why the process ended by itself. */
+  readonly problem?: string
+}
+
+/** A run with its living process. */
+export interface Running<Run> {
+  readonly run: Run
+  readonly process: ProcessId
 }
 
 interface Supervised<Run> {
@@ -129,13 +139,21 @@ export function supervision<Run extends RecordedRun>({ program, log, withoutSecr
     return withoutSecrets ? withoutSecrets(output) : output
   }
 
+  /** Finds the program. Only for a run of this boot of the host, because pids are reused after a boot. */
+  const findProcess = async (folder: string, run: Run, timeoutMs?: number): Promise<ProcessId | undefined> =>
+    run.isSuspended ? undefined : findSupervised(folder, run.process, marksOf(run), timeoutMs)
+
   return {
     isOfThisBoot,
     waitForSupervisor,
     lastOfLog,
-    /** Finds the program. Only for a run of this boot of the host, because pids are reused after a boot. */
-    findProcess: (folder: string, run: Run, timeoutMs?: number): Promise<ProcessId | undefined> =>
-      findSupervised(folder, run.process, marksOf(run), timeoutMs),
+    findProcess,
+    /** Undefined for a run that has ended, or of an earlier boot. */
+    async findRunning(folder: string, run: Run | undefined): Promise<Running<Run> | undefined> {
+      if (!run || run.problem !== undefined || !(await isOfThisBoot(run))) return undefined
+      const process = await findProcess(folder, run)
+      return process && { run, process }
+    },
     /** How the program ended, with its last output. */
     async describeEnd(folder: string): Promise<string> {
       const said = await lastOfLog(folder)

@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { failpoint } from '../../platform/failpoint.ts'
 import { syncFolder } from '../../platform/files.ts'
-import { captureFile, captureFolder, captureRecord, listRecords, removeUnnamed } from '../capture-records.ts'
+import { captureFile, captureFolder, captureRecords, removeUnnamed } from '../capture-records.ts'
 import type { Capture } from '../driver.ts'
 import { explainFullDisk } from '../refusals.ts'
 import { cloneFile, requireMachine, tartFile } from './machine.ts'
@@ -29,11 +29,13 @@ interface CaptureRecord {
 
 const cloneOf = (folder: string, clone: string): string => path.join(captureFolder(folder), clone)
 
+const { read, write, list } = captureRecords<CaptureRecord>()
+
 const records = async (folder: string): Promise<readonly CaptureRecord[]> =>
-  (await listRecords<CaptureRecord>(folder)).toSorted((a, b) => a.number - b.number)
+  (await list(folder)).toSorted((a, b) => a.number - b.number)
 
 export async function findCapture(folder: string, id: string): Promise<Capture | undefined> {
-  const record = await captureRecord<CaptureRecord>(id).read(folder)
+  const record = await read(folder, id)
   return record && captureOf(folder, record)
 }
 
@@ -92,7 +94,7 @@ export async function recordCapture(
     virtualSizeBytes: size,
     ...(note !== undefined && { note }),
   }
-  await captureRecord<CaptureRecord>(id).write(folder, record)
+  await write(folder, record)
   failpoint('apple-captured')
   return captureOf(folder, record)
 }

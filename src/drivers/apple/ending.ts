@@ -6,13 +6,8 @@ import { succeeds } from '../../platform/succeeds.ts'
 import type { StopOptions } from '../driver.ts'
 import { endBySignals, endMs, recordEnding } from '../supervised.ts'
 import { isSuspendable, isSuspended, readTartConfig, tartFile } from './machine.ts'
-import { type AppleRun, lastOfLog, waitForSupervisor, writeRun } from './run.ts'
+import { type AppleRun, lastOfLog, type RunningTart, waitForSupervisor, writeRun } from './run.ts'
 import type { Tart } from './tart.ts'
-
-interface RunningTart {
-  readonly run: AppleRun
-  readonly process: ProcessId
-}
 
 const lookEveryMs = 100
 /** All of the memory is written to the host's disk. */

@@ -70,23 +70,22 @@ export async function spawnTart(folder: string, tart: Tart, { name, options }: A
 
 const vncAddress = /vnc:\/\/[^\s"']+?(?=\.{3}|[\s"']|$)/g
 
-const processes = supervised.supervision<AppleRun>({
-  program: 'tart',
-  log: runFiles.log,
-  // The address of the screen has its password.
-  withoutSecrets: (output) => output.replaceAll(vncAddress, 'vnc://…'),
-  marksOf: ({ name }) => ({
-    text: name,
-    isProgram: (words) => words.includes(name) && words.includes('run') && !words.includes(supervisorName),
-    // A process that is about to become tart has the supervisor's arguments.
-    isForerunner: (words) => words.includes(supervisorName),
-    isSupervisor: (words) => words.includes(supervisorName) && words.includes(name),
-  }),
-})
-export const { isOfThisBoot, waitForSupervisor, describeEnd, lastOfLog } = processes
+export type RunningTart = supervised.Running<AppleRun>
 
-export const findProcess = async (folder: string, run: AppleRun): Promise<ProcessId | undefined> =>
-  run.isSuspended ? undefined : processes.findProcess(folder, run)
+export const { isOfThisBoot, findProcess, findRunning, waitForSupervisor, describeEnd, lastOfLog } =
+  supervised.supervision<AppleRun>({
+    program: 'tart',
+    log: runFiles.log,
+    // The address of the screen has its password.
+    withoutSecrets: (output) => output.replaceAll(vncAddress, 'vnc://…'),
+    marksOf: ({ name }) => ({
+      text: name,
+      isProgram: (words) => words.includes(name) && words.includes('run') && !words.includes(supervisorName),
+      // A process that is about to become tart has the supervisor's arguments.
+      isForerunner: (words) => words.includes(supervisorName),
+      isSupervisor: (words) => words.includes(supervisorName) && words.includes(name),
+    }),
+  })
 
 export const printedVnc = async (folder: string): Promise<string | undefined> =>
   (await endOfLog(path.join(folder, runFiles.log))).match(vncAddress)?.at(-1)

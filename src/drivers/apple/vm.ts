@@ -3,7 +3,7 @@
 import fs from 'node:fs/promises'
 import type { GuestReach } from '../../api/vms/guest-reach.ts'
 import { failpoint } from '../../platform/failpoint.ts'
-import { hostBootId, type ProcessId } from '../../platform/processes.ts'
+import { hostBootId } from '../../platform/processes.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import type { Capture, Observed, Started, StopOptions, VmSpec } from '../driver.ts'
 import { exclusively } from '../exclusive.ts'
@@ -33,9 +33,10 @@ import { finishMove } from './recovery.ts'
 import {
   type AppleRun,
   describeEnd,
-  findProcess,
+  findRunning,
   forgetRun,
   isOfThisBoot,
+  type RunningTart,
   readRun,
   waitForSupervisor,
   writeRun,
@@ -43,11 +44,6 @@ import {
 import { StartError } from './start-errors.ts'
 import type { Tart } from './tart.ts'
 import { Watch } from './watch.ts'
-
-interface RunningMachine {
-  readonly run: AppleRun
-  readonly process: ProcessId
-}
 
 export interface CaptureOptions {
   readonly id: string
@@ -229,7 +225,7 @@ export class AppleVm {
   }
 
   async #captureRunning(
-    found: RunningMachine,
+    found: RunningTart,
     signal: AbortSignal,
   ): Promise<{ readonly clone: string; readonly note?: string | undefined }> {
     const machine = await requireMachine(this.#folder)
@@ -356,11 +352,8 @@ export class AppleVm {
     await this.#forwarder.open(run.doors).catch(() => undefined)
   }
 
-  async #found(): Promise<RunningMachine | undefined> {
-    const run = await readRun(this.#folder)
-    if (!run || run.problem !== undefined || !(await isOfThisBoot(run))) return undefined
-    const process = await findProcess(this.#folder, run)
-    return process && { run, process }
+  async #found(): Promise<RunningTart | undefined> {
+    return findRunning(this.#folder, await readRun(this.#folder))
   }
 
   async #change<T>(work: () => Promise<T>): Promise<T> {

@@ -1,8 +1,9 @@
 // Ends a VM's process, gently first, and removes what it leaves.
 import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, type ProcessId, waitForEnd } from '../../platform/processes.ts'
+import type { StopOptions } from '../driver.ts'
 import { endBySignals, endMs, recordEnding } from '../supervised.ts'
-import { askToPowerDown, type Control, type Grace } from './control/control.ts'
+import { askToPowerDown, type Control } from './control/control.ts'
 import { forgetRun, type QemuRun, readRun, removeRuntime, runtimeFolder, writeRun } from './control/run.ts'
 import { removeMetadata } from './network/metadata.ts'
 import { endUplink } from './network/uplink.ts'
@@ -13,7 +14,7 @@ export async function endRun(
   control: Control,
   run: QemuRun,
   process: ProcessId,
-  grace: Grace = { graceSeconds: 0 },
+  grace: StopOptions = { graceSeconds: 0 },
 ): Promise<void> {
   const ending: QemuRun = { ...run, bootId: await hostBootId(), process, isEnding: true }
   await recordEnding(writeRun(folder, ending))

@@ -1,20 +1,18 @@
 // The QEMU process of one VM, found by its record in the VM's folder and reached over its control socket.
-import { type ProcessId, waitForEnd } from '../../platform/processes.ts'
-import type { Observed } from '../driver.ts'
+import { waitForEnd } from '../../platform/processes.ts'
+import type { Observed, StopOptions } from '../driver.ts'
 import { exclusively } from '../exclusive.ts'
+import type { Running } from '../supervised.ts'
 import type { ControlledVm } from './captures/capture.ts'
-import type { Control, Grace } from './control/control.ts'
+import type { Control } from './control/control.ts'
 import { type QemuRun, readRun } from './control/run.ts'
 import { endRun } from './ending.ts'
-import { findProcess, isOfThisBoot } from './supervisor.ts'
+import { findRunning } from './supervisor.ts'
 
 /** How long a process that no longer answers may take to exit. */
 const exitMs = 300
 
-export interface RunningQemu {
-  readonly run: QemuRun
-  readonly process: ProcessId
-}
+export type RunningQemu = Running<QemuRun>
 
 export class QemuProcess {
   readonly folder: string
@@ -31,10 +29,7 @@ export class QemuProcess {
   }
 
   async find(): Promise<RunningQemu | undefined> {
-    const run = await readRun(this.folder)
-    if (!run || run.problem !== undefined || !(await isOfThisBoot(run))) return undefined
-    const process = await findProcess(this.folder, run)
-    return process && { run, process }
+    return findRunning(this.folder, await readRun(this.folder))
   }
 
   async connect({ runtime }: QemuRun): Promise<ControlledVm> {
@@ -48,7 +43,7 @@ export class QemuProcess {
     return { state: 'running' }
   }
 
-  end({ run, process }: RunningQemu, grace?: Grace): Promise<void> {
+  end({ run, process }: RunningQemu, grace?: StopOptions): Promise<void> {
     return endRun(this.folder, this.control, run, process, grace)
   }
 }

@@ -42,14 +42,15 @@ export const spawnQemu = (folder: string, runtime: string, command: readonly str
     input: memory,
   })
 
-export const { isOfThisBoot, findProcess, waitForSupervisor, describeEnd, lastOfLog } = supervision<QemuRun>({
-  program: 'QEMU',
-  log: files.log,
-  marksOf: ({ runtime }) => ({
-    text: runtime,
-    isProgram: ([program = '']) => path.basename(program).startsWith('qemu-system-'),
-    // The second name is of the shell that isolates the network of a VM and then executes QEMU.
-    isForerunner: (words) => words.includes(supervisorName) || words.includes(sealedName),
-    isSupervisor: (words) => words.includes(supervisorName) && words.includes(networkPlaces(runtime).life),
-  }),
-})
+export const { isOfThisBoot, findProcess, findRunning, waitForSupervisor, describeEnd, lastOfLog } =
+  supervision<QemuRun>({
+    program: 'QEMU',
+    log: files.log,
+    marksOf: ({ runtime }) => ({
+      text: runtime,
+      isProgram: ([program = '']) => path.basename(program).startsWith('qemu-system-'),
+      // The second name is of the shell that isolates the network of a VM and then executes QEMU.
+      isForerunner: (words) => words.includes(supervisorName) || words.includes(sealedName),
+      isSupervisor: (words) => words.includes(supervisorName) && words.includes(networkPlaces(runtime).life),
+    }),
+  })

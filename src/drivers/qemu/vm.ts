@@ -9,12 +9,12 @@
 //   that ends without being told to is reported as failed.
 import fs from 'node:fs/promises'
 import { waitForEnd } from '../../platform/processes.ts'
-import type { BaseImage, BootingVm, Capture, Observed, Started, VmSpec, VmUsage } from '../driver.ts'
+import type { BaseImage, BootingVm, Capture, Observed, Started, StopOptions, VmSpec, VmUsage } from '../driver.ts'
 import { mustBeStopped, notCapturable } from '../refusals.ts'
 import { endMs } from '../supervised.ts'
 import { type QemuCaptureOptions, requestOf, settleCapture, takeCapture } from './captures/capture.ts'
 import { readParked } from './captures/parked.ts'
-import { Control, type Grace, hasSpaceAgain, outOfSpace, setRunning, statusOf } from './control/control.ts'
+import { Control, hasSpaceAgain, outOfSpace, setRunning, statusOf } from './control/control.ts'
 import { type QemuRun, readRun, removeRuntime, writeRun } from './control/run.ts'
 import { switchToFile } from './disks/arrived.ts'
 import { releaseCapture, shownCapture } from './disks/captures.ts'
@@ -104,7 +104,7 @@ export class QemuVm {
     })
   }
 
-  async stop(grace: Grace): Promise<void> {
+  async stop(grace: StopOptions): Promise<void> {
     await this.#merge.end()
     await this.#change(() => this.#end(grace))
   }
@@ -118,7 +118,7 @@ export class QemuVm {
     })
   }
 
-  async #end(grace?: Grace): Promise<void> {
+  async #end(grace?: StopOptions): Promise<void> {
     const found = await this.#qemu.find()
     if (found) await this.#qemu.end(found, grace)
     await clearRun(this.#folder)

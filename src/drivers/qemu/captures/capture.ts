@@ -4,6 +4,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { failpoint } from '../../../platform/failpoint.ts'
 import { syncFolder } from '../../../platform/files.ts'
+import { captureFolder } from '../../capture-records.ts'
 import type { MemoryState, VmSpec } from '../../driver.ts'
 import { explainFullDisk } from '../../refusals.ts'
 import { statusOf } from '../control/control.ts'
@@ -11,14 +12,7 @@ import { flushGuest } from '../control/flush-guest.ts'
 import { GuestAgent, isListening } from '../control/guest-agent.ts'
 import type { Qmp } from '../control/qmp.ts'
 import type { QemuRun } from '../control/run.ts'
-import {
-  type CaptureRecord,
-  makeCaptureFolder,
-  memoryFile,
-  readCapture,
-  removeStrays,
-  writeCapture,
-} from '../disks/captures.ts'
+import { type CaptureRecord, memoryFile, readCapture, removeStrays, writeCapture } from '../disks/captures.ts'
 import {
   activeOf,
   type Chain,
@@ -89,7 +83,7 @@ export async function takeCapture(
   const known = await readCapture(folder, requested.id)
   if (known) return known
   const living = found && { ...found, qmp: withLongTimeout(found.qmp) }
-  await makeCaptureFolder(folder)
+  await fs.mkdir(captureFolder(folder), { recursive: true, mode: 0o700 })
   await removeStrays(folder)
   // The connection is open until the memory is saved: a guest that is saved with a peer at the other end of its port
   // receives messages at once when it resumes elsewhere.

@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { orAborted } from '../../../platform/retry.ts'
 import { succeeds } from '../../../platform/succeeds.ts'
-import type { Observed } from '../../driver.ts'
+import type { Observed, StopOptions } from '../../driver.ts'
 import { connectQmp, InvalidQmp, type Qmp } from './qmp.ts'
 import { qmpSocket } from './sockets.ts'
 
@@ -110,17 +110,11 @@ export async function hasSpaceAgain(qmp: Qmp, folder: string): Promise<boolean> 
   return bavail * bsize > roomBytes
 }
 
-export interface Grace {
-  readonly graceSeconds: number
-  /** Aborting ends the grace period. */
-  readonly signal?: AbortSignal | undefined
-}
-
 /**
  * Settles when the guest has powered off, or after the grace period. The power button is pressed repeatedly, because a
  * booting guest ignores it.
  */
-export async function askToPowerDown(qmp: Qmp, { graceSeconds, signal }: Grace, everyMs = 2_000): Promise<void> {
+export async function askToPowerDown(qmp: Qmp, { graceSeconds, signal }: StopOptions, everyMs = 2_000): Promise<void> {
   if (graceSeconds <= 0 || signal?.aborted) return
   const poweredOff = qmp.waitFor('SHUTDOWN', graceSeconds * 1_000)
   const press = () => qmp.execute('system_powerdown').catch(() => undefined)

@@ -5,13 +5,8 @@ import { GuestAgent } from './guest-agent.ts'
 /** `unheard`: no agent answered, or it cannot freeze. `stuck`: no thaw was confirmed, so the memory is useless. */
 type Flushed = 'flushed' | 'unheard' | 'stuck'
 
-interface Limits {
-  /** For the agent to answer. */
-  readonly answerMs: number
-  /** For the guest to write its page cache. */
-  readonly flushMs: number
-}
-const limits: Limits = { answerMs: 2_000, flushMs: 10_000 }
+/** `answerMs` is for the agent to answer, `flushMs` for the guest to write its page cache. */
+const limits = { answerMs: 2_000, flushMs: 10_000 }
 const thawTries = 3
 
 /** The guest must be running. Closes the connection of `agent` if the guest does not confirm the thaw in time. */

@@ -1,7 +1,7 @@
 // The connection to a guest's agent, over QEMU's protocol on the port `org.qemu.guest_agent.0`. Its input is written by a
 // guest and untrusted.
 import net from 'node:net'
-import type { Qmp } from './qmp.ts'
+import { jsonObject, type Qmp } from './qmp.ts'
 import { agentDevice, agentSocket } from './sockets.ts'
 
 /** The limits of what a guest may send on one connection. A line that is no JSON takes as long as a thousand bytes that are. */
@@ -104,21 +104,12 @@ export class GuestAgent implements Disposable {
     this.#buffered = lines.pop() ?? ''
     this.#receivedLines += lines.length
     for (const line of lines.slice(0, maxLines)) {
-      const answer = parse(line.slice(line.lastIndexOf('\xff') + 1))
+      const answer = jsonObject(line.slice(line.lastIndexOf('\xff') + 1))
       if (answer) this.#answers.push(answer)
     }
     this.#receivedBytes += text.length
     if (this.#receivedBytes > maxBytes || this.#receivedLines > maxLines) this.#socket.destroy()
     this.#heard.resolve()
     this.#heard = Promise.withResolvers()
-  }
-}
-
-function parse(line: string): GuestAgentReply | undefined {
-  try {
-    const answer: unknown = JSON.parse(line)
-    return typeof answer === 'object' && answer !== null ? (answer as GuestAgentReply) : undefined
-  } catch {
-    return undefined
   }
 }

@@ -73,7 +73,7 @@ export async function connectQmp(
     buffered = lines.pop() ?? ''
     for (const line of lines) {
       if (failure || line.trim() === '') continue
-      const message = parse(line)
+      const message: Message | undefined = jsonObject(line)
       if (message) receive(message)
       else giveUp(`QEMU said what is not QMP: ${JSON.stringify(line.slice(0, 100))}`)
     }
@@ -134,10 +134,11 @@ export async function connectQmp(
   }
 }
 
-function parse(line: string): Message | undefined {
+/** Undefined for anything else than an object. */
+export function jsonObject(line: string): Readonly<Record<string, unknown>> | undefined {
   try {
-    const message: unknown = JSON.parse(line)
-    return typeof message === 'object' && message !== null ? message : undefined
+    const value = JSON.parse(line)
+    return typeof value === 'object' && value !== null ? value : undefined
   } catch {
     return undefined
   }

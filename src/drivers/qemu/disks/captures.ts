@@ -1,7 +1,7 @@
 // Captures of a VM that were not released: which layers each consists of, and its memory.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { captureFile, captureFolder, captureRecord, listRecords, removeUnnamed } from '../../capture-records.ts'
+import { captureFile, captureRecords, removeUnnamed } from '../../capture-records.ts'
 import type { Capture, MemoryState } from '../../driver.ts'
 import { type OverlayLayer, removeStrayLayers } from './chain.ts'
 
@@ -18,17 +18,7 @@ export interface CaptureRecord {
 
 export const memoryFile = (folder: string, id: string): string => path.join(folder, captureFile(id, 'memory'))
 
-export async function makeCaptureFolder(folder: string): Promise<void> {
-  await fs.mkdir(captureFolder(folder), { recursive: true, mode: 0o700 })
-}
-
-export const readCapture = (folder: string, id: string): Promise<CaptureRecord | undefined> =>
-  captureRecord<CaptureRecord>(id).read(folder)
-
-export const writeCapture = (folder: string, record: CaptureRecord): Promise<void> =>
-  captureRecord<CaptureRecord>(record.id).write(folder, record)
-
-export const listCaptures = (folder: string): Promise<readonly CaptureRecord[]> => listRecords(folder)
+export const { read: readCapture, write: writeCapture, list: listCaptures } = captureRecords<CaptureRecord>()
 
 export async function releaseCapture(folder: string, id: string): Promise<void> {
   await fs.rm(path.join(folder, captureFile(id)), { force: true })
