@@ -7,11 +7,11 @@ import { type Controller, startController } from './controller.ts'
 
 /** The content store, which src/images implements. */
 export interface Collectable {
-  /** Deletes content that the manifests do not need and that is older than `graceMs` before `now`. */
+  /** Deletes content that the manifests do not need and that is older than `graceMs` before `now`. Returns how many blobs it deleted. */
   collect(
     manifests: () => Iterable<string>,
     options: { readonly graceMs: number; readonly now: () => number; readonly signal: AbortSignal },
-  ): Promise<{ readonly deleted: number }>
+  ): Promise<number>
 }
 
 interface Collection {
@@ -51,5 +51,5 @@ export async function collectOnce(
       [...named, ...used, ...kept.filter((digest) => !gone.has(digest))].filter((digest) => digest !== undefined),
     )
   }
-  return (await content.collect(manifests, { graceMs: contentGraceMs, now: sinceMs, signal })).deleted
+  return content.collect(manifests, { graceMs: contentGraceMs, now: sinceMs, signal })
 }

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { GuestReach } from '../api/vms/guest-reach.ts'
+import { exclusively } from '../platform/exclusive.ts'
 import { KeyedLog } from '../platform/keyed-log.ts'
 import { hostBootId } from '../platform/processes.ts'
 import {
@@ -18,7 +19,6 @@ import {
   type StopOptions,
   type VmSpec,
 } from './driver.ts'
-import { exclusively } from './exclusive.ts'
 import { cannotShrink, mustBeStopped, otherImage } from './refusals.ts'
 
 type SimulatedStep =

@@ -32,34 +32,27 @@ interface CollectOptions {
   readonly signal?: AbortSignal
 }
 
-interface CollectResult {
-  readonly deleted: number
-  readonly freedBytes: number
-}
-
 /**
  * Calls `manifests` after the start of the grace period, which covers records that are written while this runs. An
- * unreadable manifest ends the collection before anything is deleted, because its content is unknown.
+ * unreadable manifest ends the collection before anything is deleted, because its content is unknown. Returns how many
+ * blobs it deleted.
  */
 export async function collect(
   store: ContentStore,
   manifests: () => Iterable<string> | AsyncIterable<string>,
   { graceMs, now = Date.now, signal }: CollectOptions,
-): Promise<CollectResult> {
+): Promise<number> {
   const beforeMs = now() - graceMs
   const referenced = await referencedBy(manifests(), store, signal)
   let deleted = 0
-  let freedBytes = 0
   let after: string | undefined
   do {
     const page = await store.list({ after, limit: 1_000 })
     for (const item of page.items) {
       signal?.throwIfAborted()
-      if (!isCollectable(item, referenced, beforeMs) || !(await store.deleteUnused(item.digest, beforeMs))) continue
-      deleted += 1
-      freedBytes += item.bytes
+      if (isCollectable(item, referenced, beforeMs) && (await store.deleteUnused(item.digest, beforeMs))) deleted += 1
     }
     after = page.after
   } while (after !== undefined)
-  return { deleted, freedBytes }
+  return deleted
 }

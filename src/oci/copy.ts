@@ -40,8 +40,6 @@ export interface CopyOptions extends ResolveOptions {
 }
 
 interface CopyResult {
-  /** The digest of the OCI manifest. */
-  readonly sourceDigest: string
   /** The digest at the destination. In an image store it is the one of svc3's manifest. */
   readonly digest: string
   readonly progress: CopyProgress
@@ -92,7 +90,7 @@ export async function copy(from: CopySource, to: CopyDestination, options: CopyO
     })
     return await finish()
   })
-  return { sourceDigest: manifest.digest, digest, progress: count.progress() }
+  return { digest, progress: count.progress() }
 }
 
 function counter(blobs: readonly Descriptor[], tell: CopyOptions['onProgress']) {

@@ -14,14 +14,15 @@ export interface Forwarding {
 }
 
 interface ForwardOptions {
-  /** High, because most of the time is spent waiting for the registry's disk. */
-  readonly concurrency?: number | undefined
   readonly signal?: AbortSignal | undefined
   readonly onSent?: ((bytes: number) => void) | undefined
 }
 
+/** High, because most of the time is spent waiting for the registry's disk. */
+const concurrency = 6
+
 export function forwardTo(destination: Destination, store: ContentStore, options: ForwardOptions = {}): Forwarding {
-  const { concurrency = 6, signal, onSent } = options
+  const { signal, onSent } = options
   const queue: { readonly digest: string; readonly bytes: number }[] = []
   const known = new Set<string>()
   const there = new Set<string>()

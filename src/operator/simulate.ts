@@ -1,13 +1,9 @@
 // --simulate: the behaviour of simulated nodes, as KNOB=VALUE pairs.
 import { UsageError } from '../cli/line/usage.ts'
+import type { SimulatedKnobs } from '../drivers/simulated.ts'
 import { parseDuration } from '../rules/durations.ts'
 
-export interface Simulation {
-  readonly bootMs?: number
-  readonly stopMs?: number
-  readonly maxVms?: number
-  /** By step: a probability from 0 to 1, or `once`. */
-  readonly failAt?: Readonly<Record<string, number | 'once'>>
+export interface Simulation extends Pick<SimulatedKnobs, 'bootMs' | 'stopMs' | 'maxVms' | 'failAt'> {
   /** Nodes fail after about this time. */
   readonly loseAfterMs?: number
   /** Failed nodes return after about this time; by default they do not. */

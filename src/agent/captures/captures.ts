@@ -14,6 +14,7 @@
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { DesiredCapture } from '../../api/nodes/captures.ts'
 import type { Handle, VmSpec } from '../../drivers/driver.ts'
+import { exclusively } from '../../platform/exclusive.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { type RetryPolicy, retryPolicies, wait } from '../../platform/retry.ts'
 import { type CaptureContext, CaptureRun, captureProblem } from './capture-run.ts'
@@ -47,7 +48,6 @@ export class Captures {
   #hasBegun = false
   /** Aborts when the server is back, which ends all waits. */
   #serverBack = new AbortController()
-  #packing: Promise<void> = Promise.resolve()
 
   constructor(options: CapturesOptions) {
     this.#options = options
@@ -58,11 +58,7 @@ export class Captures {
       stopping: this.#stopping.signal,
       pause: (milliseconds, signal) =>
         wait(milliseconds, AbortSignal.any([signal, this.#serverBack.signal])).catch(() => signal.throwIfAborted()),
-      inTurn: (work) => {
-        const result = this.#packing.then(work)
-        this.#packing = result.catch(() => undefined)
-        return result
-      },
+      inTurn: (work) => exclusively(this, work),
       isDesired: ({ id, handle }) => this.#desired.get(handle.uid)?.includes(id) ?? false,
       ended: (run) => {
         this.#running.delete(run.id)

@@ -3,6 +3,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { ContentStore } from '../../images/content/content.ts'
+import { exclusively } from '../../platform/exclusive.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
 import { makeTemporary, removeStale } from '../../platform/temporary-folder.ts'
@@ -57,7 +58,6 @@ export class CacheSpace {
   #quotaBytes = 0
   #inventoriedMs = 0
   #reservedBytes = 0
-  #last: Promise<unknown> = Promise.resolve()
 
   private constructor(options: RoomOptions) {
     this.#options = options
@@ -73,7 +73,7 @@ export class CacheSpace {
 
   /** Reserves space, evicting copies if necessary. If even that would not suffice, throws and evicts none. */
   reserve(need: Need): Promise<Reservation> {
-    return this.#exclusively(async () => {
+    return exclusively(this, async () => {
       // Disks are not evicted for chunks, which only make the next fetch cheaper.
       const keepsChunks = await this.#free(need.diskBytes + need.chunkBytes, ['chunks'])
       if (!keepsChunks && !(await this.#free(need.diskBytes))) throw await this.#noRoom(need)
@@ -90,7 +90,7 @@ export class CacheSpace {
 
   /** Takes inventory, and evicts copies until the quota is met. */
   settle(): Promise<void> {
-    return this.#exclusively(async () => {
+    return exclusively(this, async () => {
       const usedBytes = (await this.#free(0)) ? 0 : this.#usedBytes
       if (usedBytes > this.#quotaBytes)
         this.#options.log.warn('cached images in use exceed the quota', { count: usedBytes })
@@ -99,7 +99,7 @@ export class CacheSpace {
 
   /** Removes a copy unless it is used or pinned. False if it stays. */
   drop(key: string): Promise<boolean> {
-    return this.#exclusively(async () => {
+    return exclusively(this, async () => {
       await this.#takeInventory()
       const copy = this.copies.find((each) => each.key === key)
       if (copy && !(await this.#removeDisk(key, copy.folder))) return false
@@ -126,12 +126,6 @@ export class CacheSpace {
 
   get #usedBytes(): number {
     return this.copies.reduce((sum, { bytes }) => sum + bytes, this.#inventory.chunkBytes)
-  }
-
-  #exclusively<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(work)
-    this.#last = result.catch(() => undefined)
-    return result
   }
 
   async #takeInventory(): Promise<{ freeBytes: number }> {

@@ -3,7 +3,7 @@
 // third VM is not started.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import { readFileIfPresent, readJsonFile, writeFileAtomically } from '../../platform/files.ts'
 import { LockedError, withLockFile } from '../../platform/lock-file.ts'
 import { everyProcess, hostBootId, isAlive, type ProcessId, startTimeOf } from '../../platform/processes.ts'
 import { reasonOf } from '../../platform/reason.ts'
@@ -133,18 +133,10 @@ export class Allowance {
     const found = []
     for (const file of files.filter((each) => each.endsWith('.json'))) {
       const name = file.slice(0, -'.json'.length)
-      const share = await this.#read(name)
+      const share = await readJsonFile<Share>(this.#fileOf(name), ({ process }) => process !== undefined)
       if (share && (await isAlive(share.process))) found.push({ ...share, name })
     }
     return found
-  }
-
-  async #read(name: string): Promise<Share | undefined> {
-    try {
-      return JSON.parse((await readFileIfPresent(this.#fileOf(name))) ?? '') as Share
-    } catch {
-      return undefined
-    }
   }
 
   /** Counts macOS VMs that this user runs by hand. If that fails, none count, and Apple's framework refuses a third. */
@@ -176,11 +168,5 @@ async function thisProcess(): Promise<ProcessId> {
   return { pid: process.pid, startTime: (await startTimeOf(process.pid)) ?? '' }
 }
 
-async function systemOf(vm: string): Promise<string | undefined> {
-  const text = await readFileIfPresent(path.join(vm, tartFiles.config)).catch(() => undefined)
-  try {
-    return (JSON.parse(text ?? '{}') as { os?: string }).os
-  } catch {
-    return undefined
-  }
-}
+const systemOf = async (vm: string): Promise<string | undefined> =>
+  (await readJsonFile<{ readonly os?: string }>(path.join(vm, tartFiles.config), () => true))?.os

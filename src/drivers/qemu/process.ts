@@ -1,7 +1,7 @@
 // The QEMU process of one VM, found by its record in the VM's folder and reached over its control socket.
+import { exclusively } from '../../platform/exclusive.ts'
 import { waitForEnd } from '../../platform/processes.ts'
 import type { Observed, StopOptions } from '../driver.ts'
-import { exclusively } from '../exclusive.ts'
 import type { Running } from '../supervised.ts'
 import type { ControlledVm } from './captures/capture.ts'
 import type { Control } from './control/control.ts'

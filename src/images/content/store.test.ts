@@ -233,6 +233,6 @@ describe('the collector', () => {
       /Invalid image manifest/,
     )
     assert.equal(await store.has(digest), true)
-    assert.deepEqual(await collect(store, () => [], { graceMs: 0, now: later }), { deleted: 1, freedBytes: 14 })
+    assert.equal(await collect(store, () => [], { graceMs: 0, now: later }), 1)
   })
 })

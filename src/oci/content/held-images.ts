@@ -3,6 +3,7 @@
 import type { ContentPage, Listed } from '../../images/content/content.ts'
 import { hexOf } from '../../images/content/files.ts'
 import type { Manifest } from '../../images/format/format.ts'
+import { exclusively } from '../../platform/exclusive.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
 import { encodeArtifact } from '../artifact/artifact.ts'
@@ -23,8 +24,6 @@ export class HeldImages {
   readonly #now: () => number
   /** Per image: when this process first saw or held it, or last knew of a record that names it. */
   readonly #usedMs = new Map<string, number>()
-  /** Per image, the last of the operations that run one after the other. */
-  readonly #busy = new Map<string, Promise<unknown>>()
   #refusedMs = -Infinity
 
   constructor(blobs: RegistryBlobs, log: Log, now: () => number) {
@@ -107,14 +106,9 @@ export class HeldImages {
     return false
   }
 
+  /** Holding and deleting an image run one after the other. */
   #exclusively<T>(digest: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#busy.get(digest) ?? Promise.resolve()
-    const result = before.then(work, work)
-    const done = result
-      .catch(() => undefined)
-      .finally(() => this.#busy.get(digest) === done && this.#busy.delete(digest))
-    this.#busy.set(digest, done)
-    return result
+    return exclusively(`${this.#blobs.repository.name}@${digest}`, work)
   }
 }
 
