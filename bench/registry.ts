@@ -1,5 +1,6 @@
 // Push and pull beside skopeo, on the same registry program, in turns on one machine. Each push goes to a fresh
 // registry.
+
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import fs from 'node:fs/promises'
@@ -16,7 +17,7 @@ import { packDisk, packLayer } from '../src/images/pack/chunks.ts'
 import { childManifest } from '../src/images/pack/deltas.ts'
 import { putManifest, readManifest } from '../src/images/pack/stored-manifests.ts'
 import { encodeArtifact } from '../src/oci/artifact/artifact.ts'
-import { imageSource, openRemoteImage } from '../src/oci/artifact/image-target.ts'
+import { imageSource } from '../src/oci/artifact/image-target.ts'
 import { ociConfigType, ociManifestType, rawManifest } from '../src/oci/artifact/oci-manifest.ts'
 import type { Destination } from '../src/oci/artifact/target.ts'
 import { copy } from '../src/oci/copy.ts'
@@ -25,6 +26,7 @@ import { openRegistry } from '../src/oci/registry/registry.ts'
 import { exec } from '../src/platform/exec.ts'
 import { type RegistryProcess, startRegistry } from '../test/support/processes/registry.ts'
 import { openLayout } from '../test/support/tools/oci-layout.ts'
+import { openRemoteImage } from '../test/support/tools/remote-image.ts'
 import { msOf, sized } from './measure.ts'
 import { type BenchRow, compared, limited } from './row.ts'
 

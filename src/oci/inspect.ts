@@ -1,9 +1,8 @@
 // Looks at an image in a registry before its disk is fetched: its format (svc3 or tart), architecture and size. Other
 // formats are refused.
 import type { Manifest } from '../images/format/format.ts'
-import { type ImageLimits, openResolvedImage, type RemoteImage } from './artifact/image-target.ts'
-import type { RawManifest } from './artifact/oci-manifest.ts'
-import { parseOciManifest } from './artifact/oci-manifest.ts'
+import { openResolvedImage, type RemoteImage } from './artifact/image-target.ts'
+import { bad, parseOciManifest, type RawManifest } from './artifact/oci-manifest.ts'
 import { type ResolveOptions, resolveManifest } from './artifact/resolve.ts'
 import type { ArtifactSource } from './artifact/target.ts'
 import { inspectTart, isTart } from './tart/read.ts'
@@ -21,14 +20,26 @@ export interface Inspected {
   readonly ours: RemoteImage | undefined
 }
 
+interface InspectOptions extends ResolveOptions {
+  /** Images that do not match are refused. */
+  readonly limits?: { readonly architecture: Manifest['architecture'] }
+}
+
 export async function inspectImage(
   source: ArtifactSource,
   reference: string,
-  options: ResolveOptions & { readonly limits?: ImageLimits } = {},
+  { limits, ...options }: InspectOptions = {},
 ): Promise<Inspected> {
   const raw = await resolveManifest(source, reference, options)
-  if (isTart(parseOciManifest(raw))) return { raw, ours: undefined, ...(await inspectTart(source, raw, options)) }
-  const ours = await openResolvedImage(source, raw, options)
+  const inspect = isTart(parseOciManifest(raw)) ? inspectTart : inspectOurs
+  const found: Inspected = { raw, ours: undefined, ...(await inspect(source, raw, options.signal)) }
+  if (limits && limits.architecture !== found.architecture)
+    throw bad(`it is for ${found.architecture}, not ${limits.architecture}`)
+  return found
+}
+
+async function inspectOurs(...args: Parameters<typeof openResolvedImage>) {
+  const ours = await openResolvedImage(...args)
   const { architecture, os, virtualSizeBytes } = ours.image
-  return { raw, architecture, os, virtualSizeBytes, storedBytes: ours.storedBytes, ours }
+  return { architecture, os, virtualSizeBytes, storedBytes: ours.storedBytes, ours }
 }

@@ -1,5 +1,6 @@
 // Many pushes or pulls at once in a process of their own, whose memory is measured:
 // node registry-load.ts push|take|fill SERVER FOLDER COUNT MEBIBYTES; prints the most memory that it had, in kilobytes.
+
 import { randomFillSync } from 'node:crypto'
 import path from 'node:path'
 import { fillContent } from '../../src/agent/images/content.ts'
@@ -7,10 +8,11 @@ import { openContentFolder } from '../../src/images/content/store.ts'
 import { blockBytes, type Manifest } from '../../src/images/format/format.ts'
 import { packLayer } from '../../src/images/pack/chunks.ts'
 import { putManifest } from '../../src/images/pack/stored-manifests.ts'
-import { imageDestination, imageSource, openRemoteImage } from '../../src/oci/artifact/image-target.ts'
+import { imageDestination, imageSource } from '../../src/oci/artifact/image-target.ts'
 import { copy } from '../../src/oci/copy.ts'
 import { forwardTo } from '../../src/oci/forward.ts'
 import { openRegistry } from '../../src/oci/registry/registry.ts'
+import { openRemoteImage } from '../support/tools/remote-image.ts'
 
 const [mode = '', server = '', folder = '', count = '', mebibytes = ''] = process.argv.slice(2)
 const bytes = Number(mebibytes) * 2 ** 20

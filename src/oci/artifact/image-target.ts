@@ -6,13 +6,7 @@ import type { Annotations } from './annotations.ts'
 import { decodeArtifact, encodeArtifact, manifestLayer } from './artifact.ts'
 import type { Descriptor, RawManifest } from './oci-manifest.ts'
 import { bad, parseOciManifest } from './oci-manifest.ts'
-import { type ResolveOptions, resolveManifest } from './resolve.ts'
 import type { ArtifactSource, Destination } from './target.ts'
-
-/** Images that do not match are refused before their content is fetched. */
-export interface ImageLimits {
-  readonly architecture?: Manifest['architecture'] | undefined
-}
 
 /** References are digests of manifests. `annotations` are added to those that every artifact has. */
 export function imageSource(store: ContentStore, annotations: Annotations = {}): ArtifactSource {
@@ -49,12 +43,12 @@ export function storeSource(
 }
 
 /** `finish` returns the digest of the manifest. A record MUST name it within the collector's grace period. */
-export function imageDestination(store: ContentStore, limits: ImageLimits = {}): Destination {
+export function imageDestination(store: ContentStore): Destination {
   const planned = new Map<string, Manifest>()
   return {
     name: 'the image store',
     async plan(manifest, read) {
-      const { image, chunks } = await openArtifact(manifest, read, limits)
+      const { image, chunks } = await openArtifact(manifest, read)
       planned.set(manifest.digest, image)
       return chunks
     },
@@ -91,22 +85,12 @@ export interface RemoteImage {
   readonly content: ContentSource
 }
 
-/** The content of an image in a registry, for `restoreDisk`. */
-export async function openRemoteImage(
-  source: ArtifactSource,
-  reference: string,
-  options: ResolveOptions & { readonly limits?: ImageLimits } = {},
-): Promise<RemoteImage> {
-  return openResolvedImage(source, await resolveManifest(source, reference, options), options)
-}
-
 export async function openResolvedImage(
   source: ArtifactSource,
   manifest: RawManifest,
-  options: { readonly signal?: AbortSignal | undefined; readonly limits?: ImageLimits | undefined } = {},
+  signal?: AbortSignal,
 ): Promise<RemoteImage> {
-  const { signal, limits = {} } = options
-  const { image, chunks, layer, bytes } = await openArtifact(manifest, (blob) => source.read(blob, signal), limits)
+  const { image, chunks, layer, bytes } = await openArtifact(manifest, (blob) => source.read(blob, signal))
   const blobs = new Map(chunks.map((blob) => [blob.digest, blob]))
   return {
     digest: manifest.digest,
@@ -124,17 +108,11 @@ export async function openResolvedImage(
   }
 }
 
-async function openArtifact(
-  manifest: RawManifest,
-  read: (blob: Descriptor) => Promise<Buffer>,
-  { architecture }: ImageLimits,
-) {
+async function openArtifact(manifest: RawManifest, read: (blob: Descriptor) => Promise<Buffer>) {
   const oci = parseOciManifest(manifest)
   const layer = manifestLayer(oci)
   const bytes = await read(layer)
   const image = decodeArtifact(oci, bytes)
   const chunks = [...new Map(oci.layers.slice(1).map((blob) => [blob.digest, blob])).values()]
-  if (architecture !== undefined && image.architecture !== architecture)
-    throw bad(`it is for ${image.architecture}, not ${architecture}`)
   return { image, chunks, layer, bytes }
 }

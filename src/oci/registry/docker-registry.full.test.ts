@@ -1,5 +1,6 @@
 // Against Debian's docker-registry, with a password and with TLS of an authority of our own, killed in the middle; and
 // with skopeo as another client, both ways.
+
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -9,11 +10,12 @@ import { type RegistryProcess, registryUser, startRegistry } from '../../../test
 import { makeSmallImage, type SmallImage } from '../../../test/support/rigs/small-image.ts'
 import { makePair, type TestPair } from '../../../test/support/tools/certificates.ts'
 import { openLayout } from '../../../test/support/tools/oci-layout.ts'
+import { openRemoteImage } from '../../../test/support/tools/remote-image.ts'
 import { openContentFolder } from '../../images/content/store.ts'
 import { restoreDisk } from '../../images/pack/restore.ts'
 import { exec } from '../../platform/exec.ts'
 import { RegistryError } from '../artifact/errors.ts'
-import { imageDestination, imageSource, openRemoteImage } from '../artifact/image-target.ts'
+import { imageDestination, imageSource } from '../artifact/image-target.ts'
 import { type CopyOptions, copy } from '../copy.ts'
 import type { RegistryOptions } from './exchange.ts'
 import { openRegistry, type Registry, type RepositoryOptions } from './registry.ts'

@@ -1,4 +1,5 @@
 // Malicious artifacts: each is refused before anything of it becomes visible.
+
 import assert from 'node:assert/strict'
 import { hash, randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -7,12 +8,13 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { makeSmallImage, type SmallImage } from '../../../test/support/rigs/small-image.ts'
+import { openRemoteImage } from '../../../test/support/tools/remote-image.ts'
 import { openContentFolder } from '../../images/content/store.ts'
 import { blockBytes, chunkBytes, type Manifest } from '../../images/format/format.ts'
 import { restoreDisk } from '../../images/pack/restore.ts'
 import { titleKey } from '../artifact/annotations.ts'
 import { annotation, artifactType, decodeArtifact, encodeArtifact } from '../artifact/artifact.ts'
-import { type ImageLimits, imageDestination, imageSource, openRemoteImage } from '../artifact/image-target.ts'
+import { imageDestination, imageSource } from '../artifact/image-target.ts'
 import type { RawManifest } from '../artifact/oci-manifest.ts'
 import {
   dockerListType,
@@ -67,13 +69,13 @@ function bent(change: (json: Json) => unknown, type = ociManifestType): RawManif
 }
 
 let stores = 0
-async function refused(from: ArtifactSource, message: RegExp, limits?: ImageLimits): Promise<void> {
+async function refused(from: ArtifactSource, message: RegExp): Promise<void> {
   stores += 1
   const store = await openContentFolder(path.join(folder, `store-${stores}`))
-  await assert.rejects(copy({ target: from, reference: 'v1' }, { target: imageDestination(store, limits) }), message)
+  await assert.rejects(copy({ target: from, reference: 'v1' }, { target: imageDestination(store) }), message)
   const { items } = await store.list({ limit: 10 })
   assert.deepEqual(items, [], 'nothing of it was fetched')
-  await assert.rejects(openRemoteImage(from, 'v1', limits && { limits }), message)
+  await assert.rejects(openRemoteImage(from, 'v1'), message)
 }
 
 /** An artifact with a malicious manifest in svc3's format. */
@@ -235,7 +237,8 @@ describe('an artifact', () => {
 
   it('an artifact of another architecture than the wanted one is refused', async () => {
     const good = source(encodeArtifact(image.manifest).manifest)
-    await refused(good, /it is for arm64, not amd64/, { architecture: 'amd64' })
+    const limits = { architecture: 'amd64' } as const
+    await assert.rejects(openRemoteImage(good, 'v1', { limits }), /it is for arm64, not amd64/)
   })
 
   it('an artifact with a chunk that expands past its size makes no disk', async () => {

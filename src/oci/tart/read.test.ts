@@ -13,6 +13,7 @@ import { openContentFolder } from '../../images/content/store.ts'
 import type { Attachment } from '../../images/format/format.ts'
 import { restoreAttachment, restoreDisk } from '../../images/pack/restore.ts'
 import { parseOciManifest } from '../artifact/oci-manifest.ts'
+import { inspectImage } from '../inspect.ts'
 import { decodeAppleLz4 } from './lz4.ts'
 import { isTart, packTart } from './read.ts'
 
@@ -172,6 +173,7 @@ describe('an image in the format of tart', () => {
       await assert.rejects(pack(tag), message, tag)
     }
     await putTart(layout(), 'limits', { disk, layerBytes: mebi })
-    await assert.rejects(pack('limits', { limits: { architecture: 'amd64' } }), /not amd64/)
+    const limits = { architecture: 'amd64' } as const
+    await assert.rejects(inspectImage(layout(), 'limits', { limits }), /not amd64/)
   })
 })

@@ -10,7 +10,6 @@ import { packLayer } from '../../images/pack/chunks.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { forEachParallel } from '../../platform/parallel.ts'
 import { maxDiskBytes } from '../../rules/sizes.ts'
-import type { ImageLimits } from '../artifact/image-target.ts'
 import type { Descriptor, RawManifest } from '../artifact/oci-manifest.ts'
 import { bad, type OciManifest, parseOciManifest } from '../artifact/oci-manifest.ts'
 import type { ArtifactSource } from '../artifact/target.ts'
@@ -36,7 +35,6 @@ export const maxNvramBytes = 2 ** 26
 
 interface TartOptions {
   readonly signal?: AbortSignal | undefined
-  readonly limits?: ImageLimits | undefined
   /** Layers that are unpacked in parallel. Each needs memory for a few chunks. */
   readonly concurrency?: number | undefined
   /** Compressed bytes. */
@@ -60,15 +58,8 @@ export async function packTart(
   store: ContentStore,
   options: TartOptions = {},
 ): Promise<Manifest> {
-  const { signal, concurrency = 2, onProgress, limits = {} } = options
-  const {
-    parts,
-    virtualSizeBytes,
-    config,
-    architecture,
-    os,
-    storedBytes: of,
-  } = await inspect(source, raw, limits, signal)
+  const { signal, concurrency = 2, onProgress } = options
+  const { parts, virtualSizeBytes, config, architecture, os, storedBytes: of } = await inspect(source, raw, signal)
   const nvram = parts.nvram && (await packBytes(await source.read(parts.nvram, signal), store, { signal }))
   const machine = { config: await packBytes(config, store, { signal }), ...(nvram && { nvram }) }
   let bytes = 0
@@ -113,19 +104,19 @@ export async function packTart(
 export async function inspectTart(
   source: ArtifactSource,
   raw: RawManifest,
-  { signal, limits = {} }: Pick<TartOptions, 'signal' | 'limits'> = {},
+  signal?: AbortSignal,
 ): Promise<Pick<Manifest, 'architecture' | 'virtualSizeBytes'> & { os: Manifest['os']; storedBytes: number }> {
-  const { architecture, os, virtualSizeBytes, storedBytes } = await inspect(source, raw, limits, signal)
+  const { architecture, os, virtualSizeBytes, storedBytes } = await inspect(source, raw, signal)
   return { architecture, os, virtualSizeBytes, storedBytes }
 }
 
-async function inspect(source: ArtifactSource, raw: RawManifest, limits: ImageLimits, signal: AbortSignal | undefined) {
+async function inspect(source: ArtifactSource, raw: RawManifest, signal: AbortSignal | undefined) {
   const oci = parseOciManifest(raw)
   const parts = partsOf(oci)
   const virtualSizeBytes = diskSizeOf(parts.disk, oci)
   const config = await source.read(parts.config, signal)
   const storedBytes = parts.disk.reduce((sum, { blob }) => sum + blob.size, 0)
-  return { parts, virtualSizeBytes, config, storedBytes, ...platformOf(config, limits) }
+  return { parts, virtualSizeBytes, config, storedBytes, ...platformOf(config) }
 }
 
 function partsOf({ layers }: OciManifest): { config: Descriptor; nvram: Descriptor | undefined; disk: DiskLayer[] } {
@@ -167,10 +158,7 @@ const numberOf = (text: string | undefined): number | undefined =>
 
 const systems: Readonly<Record<string, Manifest['os']>> = { darwin: 'macos', linux: 'linux' }
 
-function platformOf(
-  config: Buffer,
-  { architecture: wanted }: ImageLimits,
-): Pick<Manifest, 'architecture'> & { readonly os: Manifest['os'] } {
+function platformOf(config: Buffer): Pick<Manifest, 'architecture'> & { readonly os: Manifest['os'] } {
   let said: unknown = 'arm64'
   let system: unknown
   let format: unknown
@@ -185,11 +173,10 @@ function platformOf(
   // Other formats are files of macOS, and not disks.
   if (format !== 'raw')
     throw bad(`its disk is kept as ${JSON.stringify(format).slice(0, 20)} and only raw is supported`)
-  const architecture = said === 'arm64' || said === 'amd64' ? said : undefined
-  if (!architecture || (wanted !== undefined && wanted !== architecture))
-    throw bad(`it is for ${JSON.stringify(said).slice(0, 20)}, not ${wanted ?? 'arm64 or amd64'}`)
+  if (said !== 'arm64' && said !== 'amd64')
+    throw bad(`it is for ${JSON.stringify(said).slice(0, 20)}, not arm64 or amd64`)
   // Configs of tart's first versions lack the field and were for macOS, which is still its default.
-  return { architecture, os: systems[String(system ?? 'darwin')] }
+  return { architecture: said, os: systems[String(system ?? 'darwin')] }
 }
 
 async function packDiskLayer(

@@ -2,7 +2,7 @@
 // resume after a restart, because fetched content stays in the store.
 import type { ContentStore } from '../../images/content/content.ts'
 import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
-import { type ImageLimits, imageDestination } from '../../oci/artifact/image-target.ts'
+import { imageDestination } from '../../oci/artifact/image-target.ts'
 import type { ArtifactSource } from '../../oci/artifact/target.ts'
 import { copy } from '../../oci/copy.ts'
 import { inspectImage } from '../../oci/inspect.ts'
@@ -64,17 +64,16 @@ export async function takeFrom(
   { content: store }: { readonly content: ContentStore },
   { architecture, signal, progress }: ImportOptions,
 ): Promise<Imported> {
-  const limits: ImageLimits = { architecture }
   const report = (bytes: number, of: number): void =>
     progress({ percent: Math.min(99, Math.floor((100 * bytes) / Math.max(1, of))), bytes })
-  const { raw, ours } = await inspectImage(source, digest, { signal, limits })
+  const { raw, ours } = await inspectImage(source, digest, { signal, limits: { architecture } })
   const content = ours
     ? await copy(
         { target: source, reference: raw.digest },
-        { target: imageDestination(store, limits) },
+        { target: imageDestination(store) },
         { signal, onProgress: ({ bytesDone, bytesTotal }) => report(bytesDone, bytesTotal) },
       ).then((copied) => copied.digest)
-    : await packTart(source, raw, store, { signal, limits, onProgress: ({ bytes, of }) => report(bytes, of) }).then(
+    : await packTart(source, raw, store, { signal, onProgress: ({ bytes, of }) => report(bytes, of) }).then(
         (manifest) => putManifest(store, manifest, signal),
       )
   const manifest = await readManifest(store, content, signal)
