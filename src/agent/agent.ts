@@ -267,19 +267,13 @@ async function runAgent(options: AgentOptions, connections: Connections): Promis
   }
 }
 
-interface NodeReport {
-  send(signal: AbortSignal): Promise<void>
-  /** Sends a whole report, because the server may know nothing of this node yet. */
-  sendAll(signal: AbortSignal): Promise<void>
-}
-
 /** Reports the node itself: its capacity, its images and the ports in use. */
 function createNodeReport(
   { driver, version, folder, log, ...options }: AgentOptions,
   { connection, credentials }: Connections,
   { images, pins, peerServer }: NodeImages,
   roster: Roster,
-): NodeReport {
+) {
   const capacity = createCapacity({ options: options.capacity ?? {}, driver, version, folder, log })
   const hostChecks = createHostChecks(options.checks ?? [], folder)
   const reporter = createNodeReporter(connection)
@@ -298,7 +292,8 @@ function createNodeReport(
   }
   return {
     send,
-    async sendAll(signal) {
+    /** Sends a whole report, because the server may know nothing of this node yet. */
+    async sendAll(signal: AbortSignal): Promise<void> {
       capacity.moved()
       reporter.forget()
       await send(signal)

@@ -99,17 +99,8 @@ function sourceForTart(
   }
 }
 
-interface EarlySending {
-  /** Wraps the store so that content that is put into it is also sent. */
-  wrapStore(store: ContentStore): ContentStore
-  /** Resolves when that content is sent. Never fails: the push sends the rest. */
-  end(): Promise<void>
-  sent(): SentEarly
-  waiting(): RetryNotice | undefined
-}
-
 /** Sends chunks while others are packed. `changed` is called when the registry stops or starts to respond. */
-export function startSending(target: PushTarget, signal: AbortSignal, changed: () => void): EarlySending {
+export function startSending(target: PushTarget, signal: AbortSignal, changed: () => void) {
   let waits: RetryNotice | undefined
   const opened = openTarget(target, {
     onWaiting(waiting) {
@@ -123,13 +114,15 @@ export function startSending(target: PushTarget, signal: AbortSignal, changed: (
     sentBytes = bytes
   }
   return {
-    sent: () => ({ bytes: sentBytes, there: forwarding?.there ?? new Set() }),
+    sent: (): SentEarly => ({ bytes: sentBytes, there: forwarding?.there ?? new Set() }),
     waiting: () => waits,
-    wrapStore(store) {
+    /** Wraps the store so that content that is put into it is also sent. */
+    wrapStore(store: ContentStore): ContentStore {
       forwarding = forwardTo(opened.repository, store, { signal, onSent })
       return forwarding.store
     },
-    async end() {
+    /** Resolves when that content is sent. Never fails: the push sends the rest. */
+    async end(): Promise<void> {
       await forwarding?.idle()
       opened[Symbol.dispose]()
     },

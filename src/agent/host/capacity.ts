@@ -18,12 +18,15 @@ export interface CapacityOptions {
   readonly maxVms?: number | undefined
 }
 
-interface CapacityInput {
+interface CapacityContext {
   readonly options: CapacityOptions
   readonly driver: Driver
   readonly version: string
   readonly folder: string
   readonly log: Pick<Log, 'warn'>
+}
+
+interface CapacityInput {
   /** The server, by whose address the node determines its own. */
   readonly apiUrl: string
   readonly images: readonly string[]
@@ -37,16 +40,7 @@ const mib = 2 ** 20
 /** The rest is left to the host. */
 const memoryShare = 0.9
 
-type Fixed = 'options' | 'driver' | 'version' | 'folder' | 'log'
-
-interface Capacity {
-  report(input: Omit<CapacityInput, Fixed>): Promise<NodeReport>
-  /** Forgets the node's address, which may have changed with the connection. */
-  moved(): void
-}
-
-export function createCapacity(fixed: Pick<CapacityInput, Fixed>): Capacity {
-  const { options, driver, version, folder, log } = fixed
+export function createCapacity({ options, driver, version, folder, log }: CapacityContext) {
   let loggedProblem: string | undefined
   let probed: { readonly atMs: number; readonly probe: Probe } | undefined
   const addresses = new Map<string, Promise<string>>()
@@ -64,8 +58,9 @@ export function createCapacity(fixed: Pick<CapacityInput, Fixed>): Capacity {
   }
 
   return {
+    /** Forgets the node's address, which may have changed with the connection. */
     moved: () => addresses.clear(),
-    async report({ apiUrl, images, checks = [], cache, ownPorts }) {
+    async report({ apiUrl, images, checks = [], cache, ownPorts }: CapacityInput): Promise<NodeReport> {
       const found = await probe()
       const { ok, problem, version: driverVersion, architectures, maxVms: driverLimit, maxMacosVms } = found
       const architecture = options.architecture ?? chooseArchitecture(architectures)

@@ -1,14 +1,5 @@
 // Reports the state of the node to the server at regular intervals, and at once after a change.
 
-interface Heartbeat {
-  /** Reports now, because something changed. */
-  nudge(): void
-  /** Sets the interval, as the server requests. */
-  every(seconds: number): void
-  readonly everyMs: number
-  stop(): Promise<void>
-}
-
 interface HeartbeatOptions {
   readonly firstSeconds: number
   beat(signal: AbortSignal): Promise<void>
@@ -20,7 +11,7 @@ interface HeartbeatOptions {
 /** In seconds. Shorter intervals would load the server; with longer ones it would notice a lost node too late. */
 const bounds = { min: 1, max: 300 } as const
 
-export function startHeartbeat({ firstSeconds, beat, check, failed }: HeartbeatOptions): Heartbeat {
+export function startHeartbeat({ firstSeconds, beat, check, failed }: HeartbeatOptions) {
   const stopping = new AbortController()
   const { signal } = stopping
   let everyMs = firstSeconds * 1000
@@ -53,17 +44,19 @@ export function startHeartbeat({ firstSeconds, beat, check, failed }: HeartbeatO
 
   arm()
   return {
+    /** Reports now, because something changed. */
     nudge,
-    every(seconds) {
+    /** Sets the interval, as the server requests. */
+    every(seconds: number): void {
       const requestedMs = Math.min(Math.max(seconds, bounds.min), bounds.max) * 1000
       if (requestedMs === everyMs) return
       everyMs = requestedMs
       arm()
     },
-    get everyMs() {
+    get everyMs(): number {
       return everyMs
     },
-    async stop() {
+    async stop(): Promise<void> {
       clearTimeout(timer)
       stopping.abort()
       await beating

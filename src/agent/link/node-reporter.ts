@@ -5,19 +5,13 @@ import type { NodeReport } from '../../api/nodes/node-report.ts'
 import type { ResponseOf } from '../../api/operation.ts'
 import type { AgentConnection } from './connection.ts'
 
-interface NodeReporter {
-  /** Returns the server's answer to a whole report, if one was sent. */
-  report(report: NodeReport, signal: AbortSignal): Promise<ResponseOf<typeof reportNode> | undefined>
-  /** Makes the next report a whole one. */
-  forget(): void
-}
-
 const wholeEveryMs = 60_000
 
-export function createNodeReporter(connection: Pick<AgentConnection, 'call'>): NodeReporter {
+export function createNodeReporter(connection: Pick<AgentConnection, 'call'>) {
   let reported: { readonly text: string; readonly atMs: number } | undefined
   return {
-    async report(body, signal) {
+    /** Returns the server's answer to a whole report, if one was sent. */
+    async report(body: NodeReport, signal: AbortSignal): Promise<ResponseOf<typeof reportNode> | undefined> {
       const text = JSON.stringify(body)
       const isKnown = reported?.text === text && performance.now() - reported.atMs < wholeEveryMs
       if (isKnown && !(await connection.call(noteAgent, {}, signal)).wantsReport) return undefined
@@ -25,7 +19,8 @@ export function createNodeReporter(connection: Pick<AgentConnection, 'call'>): N
       reported = { text, atMs: performance.now() }
       return answer
     },
-    forget() {
+    /** Makes the next report a whole one. */
+    forget(): void {
       reported = undefined
     },
   }

@@ -2,14 +2,7 @@
 import fs from 'node:fs/promises'
 import os from 'node:os'
 
-interface HostUsage {
-  readonly busySeconds: number
-  readonly cores: number
-  readonly memoryBytes: number
-  readonly diskBytes: number
-}
-
-export async function hostUsage(folder: string): Promise<HostUsage> {
+export async function hostUsage(folder: string) {
   const cores = os.cpus()
   const busyMs = cores.reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0)
   const { blocks, bfree, bsize } = await fs.statfs(folder)

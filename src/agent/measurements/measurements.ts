@@ -46,16 +46,6 @@ const hostNames = ['cpu', 'memory', 'disk', 'cacheHits'] as const
 const hostFile = 'node'
 const saveEveryMs = 600_000
 
-interface MeasuredSeries {
-  readonly stepSeconds: number
-  readonly series: readonly {
-    readonly name: Name
-    readonly unit: (typeof units)[Name]
-    readonly start: number
-    readonly values: readonly (number | null)[]
-  }[]
-}
-
 interface Sample<T> {
   readonly atSeconds: number
   readonly usage: T
@@ -97,7 +87,7 @@ export class Measurements {
   }
 
   /** The last minutes of a VM (the uid of its folder) or of the host. */
-  read(uid: string | undefined, minutes: number): MeasuredSeries {
+  read(uid: string | undefined, minutes: number) {
     const rings = uid === undefined ? this.#host : this.#vms.get(uid)?.rings
     if (!this.#options.usage || !rings) return { stepSeconds: fineSeconds, series: [] }
     const { stepSeconds, start, values } = rings.read(this.#nowSeconds, minutes)

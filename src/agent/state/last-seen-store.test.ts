@@ -15,7 +15,7 @@ after(() => fs.rm(folder, { recursive: true }))
 
 const first = { uid: 'first', since: '0' }
 const open = (): Promise<LastSeenStore> => openLastSeenStore(path.join(folder, 'none'), 'written', silentLog)
-const hear = (lastSeen: LastSeenStore, revision: string, eras: readonly { uid: string; since: string }[]) =>
+const hear = (lastSeen: LastSeenStore, revision: string, eras: { uid: string; since: string }[]) =>
   lastSeen.hear({ uid: 'data', revision, eras }, 'node', false)
 
 describe('last seen store', () => {

@@ -1,6 +1,7 @@
 // The revision of the server's data that this node saw last. It is stored, so that an agent detects that the data was set back
 // while it did not run.
 import path from 'node:path'
+import type { AgentMessage } from '../../api/nodes/agent.ts'
 import { readFileIfPresent, writeFileAtomically, writeFileWhole } from '../../platform/files.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
@@ -14,9 +15,7 @@ interface SeenRevision {
   readonly era?: string | undefined
 }
 
-interface StoreState extends Omit<SeenRevision, 'era'> {
-  readonly eras: readonly { readonly uid: string; readonly since: string }[]
-}
+type StoreState = Extract<AgentMessage, { type: 'HELLO' }>['store']
 
 interface Content {
   readonly version: 1

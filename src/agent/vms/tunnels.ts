@@ -21,12 +21,6 @@ export interface TunnelTarget {
   holds?(port: number, ip: string): Promise<boolean>
 }
 
-interface Tunnels {
-  open(dial: Dial): void
-  readonly count: number
-  stop(): Promise<void>
-}
-
 interface TunnelsOptions {
   /** Connects to a path of the server. */
   connect(path: string, signal: AbortSignal): Promise<Duplex>
@@ -39,7 +33,7 @@ interface TunnelsOptions {
 export const maxTunnels = 256
 const connectMs = 10_000
 
-export function createTunnels({ connect, find, measured, log }: TunnelsOptions): Tunnels {
+export function createTunnels({ connect, find, measured, log }: TunnelsOptions) {
   const stopping = new AbortController()
   const open = new Set<Promise<void>>()
 
@@ -61,10 +55,10 @@ export function createTunnels({ connect, find, measured, log }: TunnelsOptions):
   }
 
   return {
-    get count() {
+    get count(): number {
       return open.size
     },
-    open(dial) {
+    open(dial: Dial): void {
       const served = serve(dial)
         .catch((error: unknown) => {
           if (!stopping.signal.aborted)
@@ -73,7 +67,7 @@ export function createTunnels({ connect, find, measured, log }: TunnelsOptions):
         .finally(() => open.delete(served))
       open.add(served)
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort()
       await Promise.allSettled(open)
     },

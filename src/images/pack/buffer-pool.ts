@@ -2,21 +2,16 @@
 // memory. Idle buffers are freed after a while.
 import { chunkBytes } from '../format/format.ts'
 
-interface BufferPool {
-  /** Waits until a buffer is free. */
-  take(): Promise<Buffer>
-  give(buffer: Buffer): void
-}
-
 const idleMs = 5_000
 
-export function createBufferPool(maxBuffers: number): BufferPool {
+export function createBufferPool(maxBuffers: number) {
   const idle: Buffer[] = []
   const waiting: ((buffer: Buffer) => void)[] = []
   let allocated = 0
   let freeing: NodeJS.Timeout | undefined
   return {
-    async take() {
+    /** Waits until a buffer is free. */
+    async take(): Promise<Buffer> {
       clearTimeout(freeing)
       const buffer = idle.pop()
       if (buffer) return buffer
@@ -24,7 +19,7 @@ export function createBufferPool(maxBuffers: number): BufferPool {
       allocated += 1
       return Buffer.from(new SharedArrayBuffer(chunkBytes))
     },
-    give(buffer) {
+    give(buffer: Buffer) {
       const next = waiting.shift()
       if (next) return next(buffer)
       idle.push(buffer)

@@ -4,22 +4,13 @@ import type { Segment } from '../format/extents.ts'
 import { blockBytes } from '../format/format.ts'
 import { qcow2Magic } from './header.ts'
 
-interface Qcow2Layout {
-  readonly bytes: number
-  /** Clusters of 64 KiB before the data. */
-  readonly tableClusters: number
-  table(index: number): Buffer
-  /** The offset of a data segment in the file. */
-  placeOf(segment: Segment): number
-}
-
 const entriesPerTable = blockBytes / 8
 const refcountsPerBlock = blockBytes / 2
 const headerBytes = 104
 /** Bit 63: the refcount is exactly one, which QEMU's checks expect. */
 const copied = 0x8000_0000
 
-export function layOutQcow2(segments: readonly Segment[], virtualSizeBytes: number): Qcow2Layout {
+export function layOutQcow2(segments: readonly Segment[], virtualSizeBytes: number) {
   const regionBytes = entriesPerTable * blockBytes
   const l1Entries = Math.ceil(virtualSizeBytes / regionBytes)
   const l1Clusters = Math.ceil(l1Entries / entriesPerTable)
@@ -97,8 +88,9 @@ export function layOutQcow2(segments: readonly Segment[], virtualSizeBytes: numb
   const placeBySegment = new Map(segments.map((segment, index) => [segment, dataIndexOf[index] ?? 0]))
   return {
     bytes: clusters * blockBytes,
+    /** Clusters of 64 KiB before the data. */
     tableClusters,
-    table(index) {
+    table(index: number): Buffer {
       if (index === 0) return header()
       if (index < firstBlock) {
         const first = (index - 1) * entriesPerTable
@@ -108,7 +100,8 @@ export function layOutQcow2(segments: readonly Segment[], virtualSizeBytes: numb
       if (index < firstL2) return l1(index - firstL1)
       return l2(regions[index - firstL2] as Region)
     },
-    placeOf: (segment) => (tableClusters + (placeBySegment.get(segment) ?? 0)) * blockBytes,
+    /** The offset of a data segment in the file. */
+    placeOf: (segment: Segment): number => (tableClusters + (placeBySegment.get(segment) ?? 0)) * blockBytes,
   }
 }
 

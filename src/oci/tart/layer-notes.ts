@@ -18,17 +18,10 @@ interface NotedLayer {
   readonly rawBytes: number
 }
 
-interface LayerNotes {
-  /** Returns undefined also if some chunks are missing. The others are touched, so that the collector keeps them. */
-  find(layer: NotedLayer): Promise<readonly Chunk[] | undefined>
-  /** The chunks MUST be in the store. */
-  keep(layer: NotedLayer, chunks: readonly Chunk[]): Promise<void>
-}
-
 /** Long enough for the next version of an image. The chunks may be deleted much earlier. */
 const keptMs = 30 * 24 * 60 * 60_000
 
-export async function openLayerNotes(store: ContentStore): Promise<LayerNotes> {
+export async function openLayerNotes(store: ContentStore) {
   const folder = path.join(store.folder, 'unpacked')
   await fs.mkdir(folder, { recursive: true, mode: 0o700 })
   await removeOld(folder)
@@ -36,7 +29,8 @@ export async function openLayerNotes(store: ContentStore): Promise<LayerNotes> {
     path.join(folder, `${hash('sha256', `1 ${digest} ${rawDigest} ${offset} ${rawBytes}`)}.json`)
 
   return {
-    async find(layer) {
+    /** Returns undefined also if some chunks are missing. The others are touched, so that the collector keeps them. */
+    async find(layer: NotedLayer): Promise<readonly Chunk[] | undefined> {
       const file = fileOf(layer)
       const chunks = chunksIn(await readFileIfPresent(file), layer)
       if (!chunks) return undefined
@@ -51,7 +45,9 @@ export async function openLayerNotes(store: ContentStore): Promise<LayerNotes> {
       await fs.utimes(file, now, now).catch(ifAbsent(undefined))
       return chunks
     },
-    keep: (layer, chunks) => writeFileAtomically(fileOf(layer), JSON.stringify(chunks)),
+    /** The chunks MUST be in the store. */
+    keep: (layer: NotedLayer, chunks: readonly Chunk[]): Promise<void> =>
+      writeFileAtomically(fileOf(layer), JSON.stringify(chunks)),
   }
 }
 
