@@ -21,7 +21,7 @@ export class KeyedLog<V> extends Map<string, V> {
   constructor(folder: string, name: string) {
     super()
     this.#file = path.join(folder, `${name}.jsonl`)
-    const text = textOf(this.#file)
+    const text = read(this.#file)
     this.#isTorn = text !== '' && !text.endsWith('\n')
     for (const line of text.split('\n')) this.#take(line)
   }
@@ -91,8 +91,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** Empty if there is no file. */
-function textOf(file: string): string {
+function read(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
