@@ -162,6 +162,16 @@ export interface BootingVm extends Pick<VmSpec, 'uid' | 'name'> {
   readonly readyCommand?: string | undefined
 }
 
+export interface CaptureOptions {
+  readonly id: string
+  readonly withMemory: boolean
+  /**
+   * Waits until no read of an arriving image is pending, because hypervisors stop only between reads, and the guest stands
+   * still until then.
+   */
+  quiet?(): Promise<void>
+}
+
 /** What a VM has used since its process started. Fields that the hypervisor cannot measure are absent. */
 export interface VmUsage {
   readonly cpuSeconds?: number
@@ -240,15 +250,9 @@ export interface Driver {
   readonly capturing?: {
     /**
      * Captures a running VM: its disk, and its memory if `withMemory` and the hypervisor can. The VM continues at once, on
-     * a new layer. The same id returns the same capture, also after a kill -9 at any point. `quiet` waits until no read of
-     * an arriving image is pending, because hypervisors stop only between reads.
+     * a new layer. The same id returns the same capture, also after a kill -9 at any point.
      */
-    capture(
-      handle: Handle,
-      vm: VmSpec,
-      capture: { readonly id: string; readonly withMemory: boolean; quiet?(): Promise<void> },
-      signal: AbortSignal,
-    ): Promise<Capture>
+    capture(handle: Handle, vm: VmSpec, options: CaptureOptions, signal: AbortSignal): Promise<Capture>
     /** Removes what only the capture needs; layers below the disk stay. Does nothing for an unknown id. */
     release(handle: Handle, id: string): Promise<void>
     /** Captures that were not released. */

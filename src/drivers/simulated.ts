@@ -10,6 +10,7 @@ import { hostBootId } from '../platform/processes.ts'
 import {
   type BootingVm,
   type Capture,
+  type CaptureOptions,
   type Driver,
   type Handle,
   type Observed,
@@ -198,8 +199,8 @@ export class SimulatedDriver implements Driver {
     /** The capture has no layers, because simulated guests write nothing. */
     capture: (
       { folder }: Handle,
-      _vm: VmSpec,
-      { id, withMemory }: { readonly id: string; readonly withMemory: boolean },
+      _: VmSpec,
+      { id, withMemory }: CaptureOptions,
       signal: AbortSignal,
     ): Promise<Capture> =>
       exclusively(folder, async () => {

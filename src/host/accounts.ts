@@ -32,11 +32,7 @@ export async function createAccount(name: string, home: string, run: RunProgram)
 }
 
 /** The agent needs access to /dev/kvm. */
-const usefulGroups: Readonly<Record<ServiceKind, readonly string[]>> = { agent: ['kvm'], server: [] }
-
 export async function accountGroups(kind: ServiceKind, run: RunProgram): Promise<readonly string[]> {
-  if (process.platform !== 'linux') return []
-  const names = usefulGroups[kind]
-  const exist = await Promise.all(names.map((name) => succeeds(run('getent', 'group', name))))
-  return names.filter((_, index) => exist[index])
+  if (process.platform !== 'linux' || kind !== 'agent') return []
+  return (await succeeds(run('getent', 'group', 'kvm'))) ? ['kvm'] : []
 }

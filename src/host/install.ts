@@ -71,9 +71,10 @@ const definitionOf = (
 
 export async function installSteps(target: Installation, request: InstallRequest): Promise<readonly InstallStep[]> {
   const { supervisor, isLive, run, kind } = target
-  const { user, dataDir, secrets } = request
-  const groups = await accountGroups(kind, run)
-  const definition = definitionOf(target, { ...request, groups })
+  const { secrets, ...settings } = request
+  const { user, dataDir } = settings
+  const folder = pathOn(target, programDir(kind))
+  const record: InstallRecord = { formatVersion: 1, ...settings, groups: await accountGroups(kind, run) }
   let account: Account | undefined
   const own = async (file: string): Promise<void> => {
     if (account) await fs.chown(file, account.uid, account.gid)
@@ -107,9 +108,16 @@ export async function installSteps(target: Installation, request: InstallRequest
         if (account) await fs.lchown(file, account.uid, account.gid)
       },
     })),
-    programStep(target),
-    recordStep(target, { formatVersion: 1, ...pick(request), groups }),
-    ...fileSteps(target, definition),
+    {
+      says: `${programDir(kind)}: a copy of this program${target.node === undefined ? ' and of Node' : ''}`,
+      run: async () => void (await copyProgram(target)),
+    },
+    {
+      says: `${programDir(kind)}/${recordFile}: settings for upgrades`,
+      run: () =>
+        writeFileAtomically(path.join(folder, recordFile), `${JSON.stringify(record, null, 2)}\n`, { mode: 0o644 }),
+    },
+    ...fileSteps(target, definitionOf(target, record)),
     ...(isLive ? [startStep(target)] : []),
   ].map((step) => withName(step, supervisor))
 }
@@ -190,29 +198,10 @@ async function readRecord(target: Installation): Promise<InstallRecord> {
   throw new Error(`${serviceNames[target.kind]} is not installed here. Run svc3 ${target.kind} install first`)
 }
 
-const pick = ({ user, dataDir, writes, words }: InstallRequest) => ({ user, dataDir, writes, words })
-
 const copyProgram = (target: Installation): Promise<Installed> => {
   const node = target.node === undefined ? target.ownNode : undefined
   return installProgram({ packageDir: target.packageDir, folder: pathOn(target, programDir(target.kind)), node })
 }
-
-const programStep = (target: Installation): InstallStep => ({
-  says: `${programDir(target.kind)}: a copy of this program${target.node === undefined ? ' and of Node' : ''}`,
-  run: async () => {
-    await copyProgram(target)
-  },
-})
-
-const recordStep = (target: Installation, record: InstallRecord): InstallStep => ({
-  says: `${programDir(target.kind)}/${recordFile}: settings for upgrades`,
-  run: () =>
-    writeFileAtomically(
-      path.join(pathOn(target, programDir(target.kind)), recordFile),
-      `${JSON.stringify(record, null, 2)}\n`,
-      { mode: 0o644 },
-    ),
-})
 
 const fileSteps = (target: Installation, definition: ServiceDefinition): readonly InstallStep[] =>
   target.supervisor.files(definition).map(({ path: file, text, mode }) => ({

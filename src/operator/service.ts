@@ -33,7 +33,7 @@ interface ServiceTarget {
   readonly root: string | undefined
 }
 
-export type ServiceRequest = ServiceTarget & { readonly dryRun: boolean } & (
+type ServiceRequest = ServiceTarget & { readonly dryRun: boolean } & (
     | { readonly action: 'upgrade' | 'uninstall' }
     | {
         readonly action: 'install'
@@ -48,7 +48,7 @@ export type ServiceRequest = ServiceTarget & { readonly dryRun: boolean } & (
       }
   )
 
-export interface ServiceStatus extends ServiceState {
+interface ServiceStatus extends ServiceState {
   readonly name: string
   readonly version?: string
   readonly user?: string
@@ -184,35 +184,29 @@ function wordsOf(name: string, option: Options[string], value: unknown, workingD
 const rootOf = ({ host }: Context, root: string | undefined): string | undefined =>
   root === undefined ? undefined : path.resolve(host.workingDir, root)
 
-interface Change {
-  readonly description: string
-  readonly root: string
-  readonly does: string
-}
-
-const changeCommand = (kind: ServiceKind, action: 'upgrade' | 'uninstall', change: Change): Command =>
-  defineCommand({
-    description: change.description,
-    ownSignals: true,
-    arguments: {},
-    options: changeOptions(change.root),
-    examples: [{ line: `svc3 ${kind} ${action}`, does: change.does }],
-    run: (context, { options }) =>
-      carryOut(context, { action, kind, root: rootOf(context, options.root), dryRun: options['dry-run'] }),
-  })
-
-const upgradeCommand = (kind: ServiceKind): Command =>
-  changeCommand(kind, 'upgrade', {
-    description: `Updates the service to this version of svc3 and restarts it. ${keeps[kind]}\nIf the new version does not start, the old one is restored.`,
+const changes = {
+  upgrade: {
+    description: (kind: ServiceKind) =>
+      `Updates the service to this version of svc3 and restarts it. ${keeps[kind]}\nIf the new version does not start, the old one is restored.`,
     root: 'Write the files below this folder and restart nothing',
     does: 'Run this after installing a new version of svc3',
-  })
-
-const uninstallCommand = (kind: ServiceKind): Command =>
-  changeCommand(kind, 'uninstall', {
-    description: `Stops and removes the service. Keeps its data. ${keeps[kind]}`,
+  },
+  uninstall: {
+    description: (kind: ServiceKind) => `Stops and removes the service. Keeps its data. ${keeps[kind]}`,
     root: 'Remove the files below this folder and stop nothing',
     does: 'Remove the service, keep the data',
+  },
+} as const
+
+const changeCommand = (kind: ServiceKind, action: keyof typeof changes): Command =>
+  defineCommand({
+    description: changes[action].description(kind),
+    ownSignals: true,
+    arguments: {},
+    options: changeOptions(changes[action].root),
+    examples: [{ line: `svc3 ${kind} ${action}`, does: changes[action].does }],
+    run: (context, { options }) =>
+      carryOut(context, { action, kind, root: rootOf(context, options.root), dryRun: options['dry-run'] }),
   })
 
 const columns: readonly OutputColumn<ServiceStatus>[] = [
@@ -246,14 +240,13 @@ export async function showStatus(context: Context, status: ServiceStatus): Promi
 }
 
 async function carryOut({ host }: Context, request: ServiceRequest): Promise<number> {
-  const { kind } = request
   try {
     await perform(request, host.typedAs, (line) => host.stdout.write(`${line}\n`))
     return 0
   } catch (error) {
     if (error instanceof Failure) throw error
     if (error instanceof NotBuilt) throw new Failure(error.message, 'Run npm run build there first')
-    throw new Failure(reasonOf(error), `Check svc3 ${kind} status, then run the same command again`)
+    throw new Failure(reasonOf(error), `Check svc3 ${request.kind} status, then run the same command again`)
   }
 }
 
@@ -364,6 +357,6 @@ async function serviceStatus(request: ServiceTarget): Promise<ServiceStatus> {
 export const serviceCommands = (kind: ServiceKind) => ({
   install: installCommand(kind),
   status: statusCommand(kind),
-  upgrade: upgradeCommand(kind),
-  uninstall: uninstallCommand(kind),
+  upgrade: changeCommand(kind, 'upgrade'),
+  uninstall: changeCommand(kind, 'uninstall'),
 })

@@ -1,7 +1,7 @@
 // The driver for Apple silicon. Each VM is a `tart run` on Apple's Virtualization framework that outlives the agent. The
 // operator installs tart. docs/reference/drivers.md says what was verified on a real Mac.
 import path from 'node:path'
-import type { Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
+import type { CaptureOptions, Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
 import { programLimit, trimLog } from '../logs.ts'
 import { Allowance } from './allowance.ts'
 import { arpTable } from './arp.ts'
@@ -12,7 +12,7 @@ import { diskBytes, growDisk, replaceMachine, requireMachine } from './machine.t
 import { probeTart } from './probe.ts'
 import { runFiles } from './run.ts'
 import { createTart, type Tart, usualHome } from './tart.ts'
-import { AppleVm, type CaptureOptions } from './vm.ts'
+import { AppleVm } from './vm.ts'
 
 export interface AppleOptions {
   /** Default: `tart` in PATH. */

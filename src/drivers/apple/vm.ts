@@ -6,7 +6,7 @@ import { exclusively } from '../../platform/exclusive.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId } from '../../platform/processes.ts'
 import { reasonOf } from '../../platform/reason.ts'
-import type { Capture, Observed, Started, StopOptions, VmSpec } from '../driver.ts'
+import type { Capture, CaptureOptions, Observed, Started, StopOptions, VmSpec } from '../driver.ts'
 import { mustBeStopped, notCapturable, otherImage } from '../refusals.ts'
 import { exitCodeOf } from '../supervised.ts'
 import { AddressBook } from './address.ts'
@@ -44,11 +44,6 @@ import {
 import { StartError } from './start-errors.ts'
 import type { Tart } from './tart.ts'
 import { Watch } from './watch.ts'
-
-export interface CaptureOptions {
-  readonly id: string
-  readonly withMemory: boolean
-}
 
 interface AppleHost {
   readonly tart: Tart

@@ -1,10 +1,19 @@
 // The QEMU driver: each VM is a QEMU process that outlives the agent, and its disk an overlay in the VM's folder.
 import path from 'node:path'
 import type { Architecture } from '../../api/architecture.ts'
-import type { BaseImage, Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
+import type {
+  BaseImage,
+  CaptureOptions,
+  Driver,
+  Handle,
+  Observed,
+  Probe,
+  Started,
+  StopOptions,
+  VmSpec,
+} from '../driver.ts'
 import { consoleLimit, programLimit, trimLog } from '../logs.ts'
 import { consoleFile } from './arguments.ts'
-import type { QemuCaptureOptions } from './captures/capture.ts'
 import { files, runtimeFolder } from './control/run.ts'
 import { listCaptures, shownCapture } from './disks/captures.ts'
 import { baseOf, diskBytes, growDisk, replaceDisk } from './disks/disks.ts'
@@ -122,7 +131,7 @@ export class QemuDriver implements Driver {
   }
 
   readonly capturing = {
-    capture: ({ folder }: Handle, vm: VmSpec, options: QemuCaptureOptions, signal: AbortSignal) =>
+    capture: ({ folder }: Handle, vm: VmSpec, options: CaptureOptions, signal: AbortSignal) =>
       this.#vm(folder).capture(vm, options, signal),
     release: ({ folder }: Handle, id: string) => this.#vm(folder).release(id),
     list: async ({ folder }: Handle) => (await listCaptures(folder)).map((record) => shownCapture(folder, record)),

@@ -9,10 +9,20 @@
 //   that ends without being told to is reported as failed.
 import fs from 'node:fs/promises'
 import { waitForEnd } from '../../platform/processes.ts'
-import type { BaseImage, BootingVm, Capture, Observed, Started, StopOptions, VmSpec, VmUsage } from '../driver.ts'
+import type {
+  BaseImage,
+  BootingVm,
+  Capture,
+  CaptureOptions,
+  Observed,
+  Started,
+  StopOptions,
+  VmSpec,
+  VmUsage,
+} from '../driver.ts'
 import { mustBeStopped, notCapturable } from '../refusals.ts'
 import { endMs } from '../supervised.ts'
-import { type QemuCaptureOptions, requestOf, settleCapture, takeCapture } from './captures/capture.ts'
+import { requestOf, settleCapture, takeCapture } from './captures/capture.ts'
 import { readParked } from './captures/parked.ts'
 import { Control, hasSpaceAgain, outOfSpace, setRunning, statusOf } from './control/control.ts'
 import { type QemuRun, readRun, removeRuntime, writeRun } from './control/run.ts'
@@ -174,7 +184,7 @@ export class QemuVm {
   }
 
   /** Captures the disk, and the memory if requested and possible. A VM that does not run has no memory to capture. */
-  async capture(vm: VmSpec, options: QemuCaptureOptions, signal: AbortSignal): Promise<Capture> {
+  async capture(vm: VmSpec, options: CaptureOptions, signal: AbortSignal): Promise<Capture> {
     await this.#merge.room()
     const capture = await this.#qemu.alone(async () => {
       const observed = await this.#settle()

@@ -14,16 +14,13 @@ export async function temporaryName(folder: string): Promise<string> {
   return path.join(folder, `.unfinished-${process.pid}-${await own}-${randomBytes(6).toString('hex')}`)
 }
 
-/** Removes the temporary files of ended processes, and returns how many. */
-export async function removeUnfinished(folder: string): Promise<number> {
-  let removed = 0
+/** Removes the temporary files of ended processes. */
+export async function removeUnfinished(folder: string): Promise<void> {
   for (const name of await fs.readdir(folder).catch(ifAbsent([]))) {
     const [, pid, stamp] = pattern.exec(name) ?? []
-    if (pid === undefined || (await stampOf(Number(pid))) === stamp) continue
-    await fs.rm(path.join(folder, name), { force: true })
-    removed += 1
+    if (pid !== undefined && (await stampOf(Number(pid))) !== stamp)
+      await fs.rm(path.join(folder, name), { force: true })
   }
-  return removed
 }
 
 /** Creates a file atomically: after a failure or a crash, the target is as before. */

@@ -5,7 +5,7 @@ import path from 'node:path'
 import { failpoint } from '../../../platform/failpoint.ts'
 import { syncFolder } from '../../../platform/files.ts'
 import { captureFolder } from '../../capture-records.ts'
-import type { MemoryState, VmSpec } from '../../driver.ts'
+import type { CaptureOptions, MemoryState, VmSpec } from '../../driver.ts'
 import { explainFullDisk } from '../../refusals.ts'
 import { statusOf } from '../control/control.ts'
 import { flushGuest } from '../control/flush-guest.ts'
@@ -29,22 +29,10 @@ import { makeOverlay, readHeader, syncFile } from '../disks/overlays.ts'
 import { startGuard } from './guard.ts'
 import { endSaving, saveMemory, whyNoMemory } from './memory.ts'
 
-interface CaptureRequest {
-  readonly id: string
+interface CaptureRequest extends Pick<CaptureOptions, 'id' | 'quiet'> {
   /** If absent, memory is not captured, and `note` says why if it was requested. */
   readonly shape?: MemoryState['description'] | undefined
   readonly note?: string | undefined
-  readonly quiet?: QemuCaptureOptions['quiet']
-}
-
-export interface QemuCaptureOptions {
-  readonly id: string
-  readonly withMemory: boolean
-  /**
-   * Waits until no read of the guest is waiting for its image: QEMU stops only when all are answered, and the guest stands
-   * still until then.
-   */
-  quiet?: (() => Promise<void>) | undefined
 }
 
 export interface ControlledVm {
@@ -64,7 +52,7 @@ const withLongTimeout = (qmp: Qmp): Qmp => ({
 const pausedStates = new Set(['paused', 'postmigrate', 'finish-migrate', 'save-vm'])
 
 /** `run` is absent if the VM does not run. */
-export function requestOf(vm: VmSpec, options: QemuCaptureOptions, run: QemuRun | undefined): CaptureRequest {
+export function requestOf(vm: VmSpec, options: CaptureOptions, run: QemuRun | undefined): CaptureRequest {
   const { withMemory, ...request } = options
   if (!withMemory) return request
   const why = run ? whyNoMemory(run.shape, vm) : 'the VM is not running'
