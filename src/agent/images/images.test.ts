@@ -11,7 +11,7 @@ import type { BaseImage } from '../../drivers/driver.ts'
 import { silentLog } from '../../platform/log.ts'
 import { Pins } from './cache-pins.ts'
 import { type Images, openImages, pretendImages } from './images.ts'
-import type { MakeOptions, Recipe } from './recipes.ts'
+import type { Recipe } from './recipes.ts'
 
 const image: BaseImage = {
   name: 'built',
@@ -30,7 +30,7 @@ const noBlobs = async () => assert.fail('nothing is fetched')
 
 /** A recipe whose builds the test completes. */
 function kitchen() {
-  const started = Promise.withResolvers<MakeOptions>()
+  const started = Promise.withResolvers<Parameters<Recipe['make']>[1]>()
   const finished = Promise.withResolvers<void>()
   finished.promise.catch(() => undefined)
   let builds = 0

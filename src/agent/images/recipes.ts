@@ -3,17 +3,12 @@ import path from 'node:path'
 import { type Architecture, architectures } from '../../api/architecture.ts'
 import { type BuiltInImage, builtInImages } from '../../api/images/built-in-images.ts'
 import type { BaseImage } from '../../drivers/driver.ts'
+import type { MakingOptions } from './single-flight.ts'
 
 export interface Recipe {
   /** Returns the image in a folder if it is complete. */
   find(folder: string): Promise<BaseImage | undefined>
-  make(folder: string, options: MakeOptions): Promise<void>
-}
-
-export interface MakeOptions {
-  readonly signal: AbortSignal
-  /** Called with a line of text at each stage. */
-  readonly progress: (line: string) => void
+  make(folder: string, options: Pick<MakingOptions, 'signal' | 'progress'>): Promise<void>
 }
 
 const linux = (name: `${BuiltInImage}-${Architecture}`): Recipe => ({

@@ -1,6 +1,7 @@
 // Samples the resource usage of this node and its VMs every ten seconds. Values stay on the node until they are requested.
 // Those of the last day are saved now and then, so that they survive an update of the agent.
 import fs from 'node:fs/promises'
+import os from 'node:os'
 import path from 'node:path'
 import type { Handle, VmUsage } from '../../drivers/driver.ts'
 import type { Clock } from '../../platform/clock.ts'
@@ -8,7 +9,6 @@ import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
 import { reasonOf } from '../../platform/reason.ts'
-import { hostUsage } from './host-usage.ts'
 import { fineSeconds, Rings } from './rings.ts'
 
 interface MeasuredVm {
@@ -187,6 +187,19 @@ export class Measurements {
     const current = new Set([hostFile, ...this.#options.vms().map(({ handle }) => handle.uid)])
     for (const name of await fs.readdir(this.#folder))
       if (!current.has(name)) await fs.rm(path.join(this.#folder, name), { force: true })
+  }
+}
+
+/** The resource usage of the host, including all other programs. */
+async function hostUsage(folder: string) {
+  const cores = os.cpus()
+  const busyMs = cores.reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0)
+  const { blocks, bfree, bsize } = await fs.statfs(folder)
+  return {
+    busySeconds: busyMs / 1_000,
+    cores: Math.max(1, cores.length),
+    memoryBytes: os.totalmem() - os.freemem(),
+    diskBytes: (blocks - bfree) * bsize,
   }
 }
 
