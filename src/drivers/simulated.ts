@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { GuestReach } from '../api/vms/guest-reach.ts'
-import { exclusively } from '../platform/exclusive.ts'
 import { KeyedLog } from '../platform/keyed-log.ts'
+import { exclusively } from '../platform/parallel.ts'
 import { hostBootId } from '../platform/processes.ts'
 import {
   type BootingVm,

@@ -1,6 +1,7 @@
 // The connection that an agent keeps to one server: a WebSocket whose messages are one or more lines of JSON. Messages
 // of the server and answers to calls arrive, calls are sent.
 import { type AgentAnswer, connectAgent } from '../../api/nodes/agent-connection.ts'
+import { parseJson } from '../../client/answer.ts'
 import type { Trust } from '../../client/tls.ts'
 import { dialMessages } from '../../client/tunnel.ts'
 import { Calls } from './calls.ts'
@@ -56,7 +57,7 @@ export async function openKeptConnection(
           try {
             heard()
             for (const line of text.split('\n').filter((each) => each !== '')) {
-              const value = valueOfLine(line)
+              const value = parseJson(line)
               if (isAnswer(value)) calls.answered(value)
               else take(value)
             }
@@ -75,15 +76,6 @@ export async function openKeptConnection(
     return { end: end.promise }
   } catch (error) {
     throw target.signal.aborted ? error : notOpened(target.baseUrl, error)
-  }
-}
-
-/** Undefined if the line is not JSON. */
-export function valueOfLine(line: string): unknown {
-  try {
-    return JSON.parse(line)
-  } catch {
-    return undefined
   }
 }
 

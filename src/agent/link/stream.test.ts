@@ -5,9 +5,10 @@ import { describe, it } from 'node:test'
 import { readableLog } from '../../../test/support/tools/agent-log.ts'
 import { ApiError } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
+import { parseJson } from '../../client/answer.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import type { AgentConnection } from './connection.ts'
-import { type LineFollower, LineTooLong, valueOfLine } from './kept-connection.ts'
+import { type LineFollower, LineTooLong } from './kept-connection.ts'
 import { ServerStream, type StreamOptions } from './stream.ts'
 
 const hello = '{"type":"HELLO","vms":[],"spreadMs":0,"heartbeatSeconds":10}'
@@ -33,7 +34,7 @@ function rig(scripts: readonly (readonly (string | 'open' | Error)[])[], more: P
         if (part === 'open') await ended(signal)
         else {
           heard()
-          take(valueOfLine(part))
+          take(parseJson(part))
         }
       }
       signal.throwIfAborted()

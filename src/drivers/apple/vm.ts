@@ -2,8 +2,8 @@
 // state is on the disk and in the process, so an object of this class can be dropped and created again at any time.
 import fs from 'node:fs/promises'
 import type { GuestReach } from '../../api/vms/guest-reach.ts'
-import { exclusively } from '../../platform/exclusive.ts'
 import { failpoint } from '../../platform/failpoint.ts'
+import { exclusively } from '../../platform/parallel.ts'
 import { hostBootId } from '../../platform/processes.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import type { Capture, CaptureOptions, Observed, Started, StopOptions, VmSpec } from '../driver.ts'

@@ -1,5 +1,5 @@
 // The QEMU process of one VM, found by its record in the VM's folder and reached over its control socket.
-import { exclusively } from '../../platform/exclusive.ts'
+import { exclusively } from '../../platform/parallel.ts'
 import { waitForEnd } from '../../platform/processes.ts'
 import type { Observed, StopOptions } from '../driver.ts'
 import type { Running } from '../supervised.ts'
