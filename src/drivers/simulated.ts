@@ -125,7 +125,7 @@ export class SimulatedDriver implements Driver {
       this.#maybeFail('destroy')
       const now = await this.#read(folder)
       if (now) release(now)
-      // The folder exists if its console was read, or an earlier version created it.
+      // The folder exists if its console was read.
       if (existsSync(folder)) rmSync(folder, { recursive: true })
       const vms = await this.#vmsBeside(folder)
       vms.delete(path.basename(folder))

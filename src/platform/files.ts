@@ -51,15 +51,17 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Undefined if the file does not exist. Throws for other failures. */
-export async function readFileIfPresent(file: string): Promise<string | undefined> {
-  try {
-    return await fs.readFile(file, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+/** For `.catch`: maps a missing file to this value. */
+export const ifAbsent =
+  <T>(value: T) =>
+  (error: NodeJS.ErrnoException): T => {
+    if (error.code === 'ENOENT') return value
     throw error
   }
-}
+
+/** Undefined if the file does not exist. Throws for other failures. */
+export const readFileIfPresent = (file: string): Promise<string | undefined> =>
+  fs.readFile(file, 'utf8').catch(ifAbsent(undefined))
 
 /** The value of a JSON file. Undefined if the file is missing or unreadable, or the value invalid. */
 export async function readJsonFile<T>(file: string, isValid: (value: T) => boolean): Promise<T | undefined> {

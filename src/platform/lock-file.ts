@@ -1,6 +1,6 @@
 // A lock between processes: a file that names its holder. It is created by link(), so that it is never seen incomplete.
 // A lock whose holder died is taken over.
-import { readFileIfPresent } from './files.ts'
+import { ifAbsent, readFileIfPresent } from './files.ts'
 
 // `import` would delay each start of the command line.
 const fs = process.getBuiltinModule('node:fs/promises')
@@ -57,9 +57,7 @@ async function removeIfDead(file: string): Promise<void> {
   const pid = Number(text.split(' ')[0])
   if (processExists(pid)) throw new LockedError(file, pid)
   const aside = `${file}.${process.pid}.dead`
-  await fs.rename(file, aside).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error
-  })
+  await fs.rename(file, aside).catch(ifAbsent(undefined))
   if ((await readFileIfPresent(aside)) !== text) await fs.link(aside, file).catch(() => undefined)
   await fs.rm(aside, { force: true })
 }

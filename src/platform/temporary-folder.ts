@@ -2,7 +2,7 @@
 // folders of killed processes can be removed.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { syncFolder } from './files.ts'
+import { ifAbsent, syncFolder } from './files.ts'
 import { stampOf } from './processes.ts'
 
 interface Temporary extends AsyncDisposable {
@@ -22,7 +22,7 @@ export async function makeTemporary(folder: string, name: string): Promise<Tempo
     become: async (target, { replace = false } = {}) => {
       await syncFolder(made)
       await fs.chmod(made, 0o755)
-      if (replace) await setAside(target, `${made}.old`)
+      if (replace) await fs.rename(target, `${made}.old`).catch(ifAbsent(undefined))
       await fs.rename(made, target).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
       })
@@ -35,19 +35,9 @@ export async function makeTemporary(folder: string, name: string): Promise<Tempo
   }
 }
 
-async function setAside(target: string, aside: string): Promise<void> {
-  await fs.rename(target, aside).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error
-  })
-}
-
 /** Removes the folders of ended processes. */
 export async function removeStale(folder: string): Promise<void> {
-  const names = await fs.readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return []
-    throw error
-  })
-  for (const name of names) {
+  for (const name of await fs.readdir(folder).catch(ifAbsent<string[]>([]))) {
     const [, pid, stamp] = pattern.exec(name.replace(/\.old$/, '')) ?? []
     if (pid !== undefined && (await stampOf(Number(pid))) !== stamp) await remove(path.join(folder, name))
   }

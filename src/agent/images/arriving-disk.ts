@@ -1,6 +1,7 @@
 // A disk that is read while it is fetched. A read of a missing part waits for the fetch, or for the next one when that fails.
 import fs from 'node:fs/promises'
 import type { ImageFigures } from '../../api/nodes/agent.ts'
+import { readFully } from '../../images/content/blocks.ts'
 import type { ServedDisk } from '../../images/nbd/server.ts'
 import type { DiskFill } from '../../images/pack/disk-fill.ts'
 import { orAborted } from '../../platform/retry.ts'
@@ -34,7 +35,8 @@ export class ArrivingDisk implements ServedDisk {
       const isThere = this.#content.has(offset, target.length)
       const content = isThere ? this.#content : await this.#waitFor(offset, target.length, signal)
       try {
-        return await readFully(content.file, target, offset)
+        if (await readFully(content.file, target, offset)) return
+        throw new Error('the disk was truncated')
       } catch (error) {
         // A file that was replaced is closed.
         if (content === this.#content) throw error
@@ -96,11 +98,3 @@ export const openCopy = async (file: string): Promise<DiskContent> => ({
   has: () => true,
   ready: async () => true,
 })
-
-async function readFully(file: fs.FileHandle, target: Buffer, offset: number): Promise<void> {
-  for (let done = 0; done < target.length; ) {
-    const { bytesRead } = await file.read(target, done, target.length - done, offset + done)
-    if (bytesRead === 0) throw new Error('the disk was truncated')
-    done += bytesRead
-  }
-}

@@ -3,8 +3,7 @@
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { ifAbsent } from '../../images/content/temporary-files.ts'
-import { readJsonFile, writeFileAtomically } from '../../platform/files.ts'
+import { ifAbsent, readJsonFile, writeFileAtomically } from '../../platform/files.ts'
 import { openHandles, type VmHandleRecord } from '../state/handles.ts'
 
 export interface Holders {

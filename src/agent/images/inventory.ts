@@ -2,9 +2,9 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { ContentStore } from '../../images/content/content.ts'
-import { ifAbsent } from '../../images/content/temporary-files.ts'
 import { chunksOf } from '../../images/format/manifest.ts'
 import { readManifest } from '../../images/pack/stored-manifests.ts'
+import { ifAbsent } from '../../platform/files.ts'
 import type { Evictable } from '../../rules/eviction.ts'
 import type { Recipe } from './recipes.ts'
 

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { ifAbsent } from '../../images/content/temporary-files.ts'
+import { ifAbsent } from '../../platform/files.ts'
 import { stampOf } from '../../platform/processes.ts'
 
 type Intent = 'use' | 'remove'

@@ -2,9 +2,8 @@
 // so that they are known after a restart and to other agents of the host.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { ifAbsent } from '../../images/content/temporary-files.ts'
 import { digestPattern } from '../../images/format/format.ts'
-import { readJsonFile, writeFileAtomically } from '../../platform/files.ts'
+import { ifAbsent, readJsonFile, writeFileAtomically } from '../../platform/files.ts'
 
 export interface PulledImage {
   /** `host/repository@sha256:…` of the first pull. */

@@ -1,6 +1,6 @@
 // Shared work: a copy is made once for all callers that need it at the same time, and the work ends with its last caller.
 import type { BaseImage } from '../../drivers/driver.ts'
-import { ifAbsent } from '../../images/content/temporary-files.ts'
+import { ifAbsent } from '../../platform/files.ts'
 import { orAborted } from '../../platform/retry.ts'
 import type { FetchOptions, OpenedDisk } from './content.ts'
 

@@ -7,7 +7,7 @@ import path from 'node:path'
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import { machineDefaults } from '../../api/vms/vm-shape.ts'
 import type { Handle } from '../../drivers/driver.ts'
-import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import { ifAbsent, readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { KeyedLog } from '../../platform/keyed-log.ts'
 import { firstRevision, type Origin } from './authority.ts'
 
@@ -130,10 +130,7 @@ export function openHandles(folder: string, driver: string, durability: Durabili
   return {
     handleFor,
     async list() {
-      const entries = await fs.readdir(vms, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
-        if (error.code === 'ENOENT') return []
-        throw error
-      })
+      const entries = await fs.readdir(vms, { withFileTypes: true }).catch(ifAbsent([]))
       const uids = entries.filter((entry) => entry.isDirectory() && isSafe(entry.name)).map(({ name }) => name)
       return Promise.all(uids.map(async (uid) => ({ uid, record: await read(uid) })))
     },

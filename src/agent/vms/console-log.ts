@@ -1,5 +1,6 @@
 // Reads the end of a log file, and follows the file as it grows.
 import fs from 'node:fs/promises'
+import { ifAbsent } from '../../platform/files.ts'
 import { wait } from '../../platform/retry.ts'
 
 interface LogBounds {
@@ -49,10 +50,7 @@ async function positionOf(file: string, tail: number | undefined): Promise<numbe
 
 /** `shorter`: the file was truncated. */
 async function readAt(file: string, position: number, bytes = chunkBytes): Promise<Uint8Array | 'shorter'> {
-  const handle = await fs.open(file, 'r').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return undefined
-    throw error
-  })
+  const handle = await fs.open(file, 'r').catch(ifAbsent(undefined))
   if (!handle) return position > 0 ? 'shorter' : Buffer.alloc(0)
   try {
     if ((await handle.stat()).size < position) return 'shorter'

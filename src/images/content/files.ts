@@ -5,10 +5,10 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { failpoint } from '../../platform/failpoint.ts'
-import { syncFolder } from '../../platform/files.ts'
+import { ifAbsent, syncFolder } from '../../platform/files.ts'
 import { digestPattern } from '../format/format.ts'
 import type { ContentPage, Listed } from './content.ts'
-import { ifAbsent, removeUnfinished } from './temporary-files.ts'
+import { removeUnfinished } from './temporary-files.ts'
 
 const shards = Array.from({ length: 256 }, (_, index) => index.toString(16).padStart(2, '0'))
 

@@ -3,12 +3,12 @@
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
-import { syncFolder } from '../../platform/files.ts'
+import { ifAbsent, syncFolder } from '../../platform/files.ts'
 import type { Content, ContentStore, Part, PutOptions, Stored } from './content.ts'
 import { digestOfBuffer, NoContentError, WrongContentError } from './content.ts'
 import { ContentFiles } from './files.ts'
 import { writeAll } from './sparse-write.ts'
-import { explainFull, ifAbsent, temporaryName } from './temporary-files.ts'
+import { explainFull, temporaryName } from './temporary-files.ts'
 
 /** Small, because a server may stream a hundred at once. */
 const pieceBytes = 2 ** 18

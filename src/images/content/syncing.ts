@@ -1,7 +1,6 @@
 // Syncs files while the caller writes more of them.
 import fs from 'node:fs/promises'
-import { syncFolder } from '../../platform/files.ts'
-import { ifAbsent } from './temporary-files.ts'
+import { ifAbsent, syncFolder } from '../../platform/files.ts'
 
 /** Leaves the other two of Node's four file threads to the writer. */
 const maxParallel = 2

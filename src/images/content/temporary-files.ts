@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { syncFolder } from '../../platform/files.ts'
+import { ifAbsent, syncFolder } from '../../platform/files.ts'
 import { stampOf } from '../../platform/processes.ts'
 
 const pattern = /^\.unfinished-(\d+)-([0-9a-f]{16})-[0-9a-f]{12}$/
@@ -68,11 +68,3 @@ export function explainFull(error: unknown, folder: string): unknown {
   if (code !== 'EFBIG') return error
   return new Error(`The file system of ${folder} cannot hold a file of this size; use another one, such as XFS`)
 }
-
-/** For `.catch`: maps a missing file to this value. */
-export const ifAbsent =
-  <T>(value: T) =>
-  (error: NodeJS.ErrnoException): T => {
-    if (error.code === 'ENOENT') return value
-    throw error
-  }

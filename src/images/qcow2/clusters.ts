@@ -1,6 +1,7 @@
 // Reads the two levels of tables of a qcow2 file. Tables and clusters must lie inside the file and be used once, so
 // that a small file cannot declare an endless disk.
 import type fs from 'node:fs/promises'
+import { readFully } from '../content/blocks.ts'
 import type { Qcow2Header } from './header.ts'
 import { BadDiskError } from './header.ts'
 
@@ -145,10 +146,6 @@ function entryAt(table: Buffer, index: number): Entry {
 
 async function readExactly(file: fs.FileHandle, at: number, bytes: number): Promise<Buffer> {
   const buffer = Buffer.alloc(bytes)
-  for (let done = 0; done < bytes; ) {
-    const { bytesRead } = await file.read(buffer, done, bytes - done, at + done)
-    if (bytesRead === 0) throw new BadDiskError('a table ends after the end of the file')
-    done += bytesRead
-  }
-  return buffer
+  if (await readFully(file, buffer, at)) return buffer
+  throw new BadDiskError('a table ends after the end of the file')
 }

@@ -4,10 +4,9 @@ import { hash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { ContentStore } from '../../images/content/content.ts'
-import { ifAbsent } from '../../images/content/temporary-files.ts'
 import { type Chunk, formatVersion, type Manifest } from '../../images/format/format.ts'
 import { checkManifest } from '../../images/format/manifest.ts'
-import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import { ifAbsent, readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { defaultParallel, forEachParallel } from '../../platform/parallel.ts'
 
 /** A layer at an offset of the disk, which its chunks depend on. */

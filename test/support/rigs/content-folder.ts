@@ -7,9 +7,9 @@ import os from 'node:os'
 import path from 'node:path'
 import { referencedBy } from '../../../src/images/collect.ts'
 import type { ContentSource } from '../../../src/images/content/content.ts'
-import { ifAbsent } from '../../../src/images/content/temporary-files.ts'
 import { restoreAttachment, restoreDisk } from '../../../src/images/pack/restore.ts'
 import { readManifest } from '../../../src/images/pack/stored-manifests.ts'
+import { ifAbsent } from '../../../src/platform/files.ts'
 
 const blobs = (folder: string): string => path.join(folder, 'blobs', 'sha256')
 

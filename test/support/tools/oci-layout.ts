@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { writeAll } from '../../../src/images/content/sparse-write.ts'
-import { ifAbsent, writeWhole } from '../../../src/images/content/temporary-files.ts'
+import { writeWhole } from '../../../src/images/content/temporary-files.ts'
 import { digestPattern } from '../../../src/images/format/format.ts'
 import { RegistryError } from '../../../src/oci/artifact/errors.ts'
 import {
@@ -17,7 +17,7 @@ import {
   rawManifest,
 } from '../../../src/oci/artifact/oci-manifest.ts'
 import type { ArtifactSource, Destination, OpenOptions } from '../../../src/oci/artifact/target.ts'
-import { readFileIfPresent, writeFileAtomically } from '../../../src/platform/files.ts'
+import { ifAbsent, readFileIfPresent, writeFileAtomically } from '../../../src/platform/files.ts'
 
 const refName = 'org.opencontainers.image.ref.name'
 const pieceBytes = 2 ** 20
