@@ -39,7 +39,7 @@ export const annotation = {
   parent: `${prefix}.parent`,
 } as const
 
-interface Artifact {
+export interface Artifact {
   readonly manifest: RawManifest
   /** Content that no store has: the config and the manifest. */
   readonly own: ReadonlyMap<string, Buffer>

@@ -3,32 +3,31 @@ import type { ContentSource, ContentStore } from '../../images/content/content.t
 import type { Manifest } from '../../images/format/format.ts'
 import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
 import type { Annotations } from './annotations.ts'
-import { decodeArtifact, encodeArtifact, manifestLayer } from './artifact.ts'
+import { type Artifact, decodeArtifact, encodeArtifact, manifestLayer } from './artifact.ts'
 import type { Descriptor, RawManifest } from './oci-manifest.ts'
 import { bad, parseOciManifest } from './oci-manifest.ts'
 import type { ArtifactSource, Destination } from './target.ts'
 
 /** References are digests of manifests. `annotations` are added to those that every artifact has. */
-export function imageSource(store: ContentStore, annotations: Annotations = {}): ArtifactSource {
-  const own = new Map<string, Buffer>()
-  return {
-    ...storeSource('the image store', store, own),
-    async resolve(reference, signal) {
-      const artifact = encodeArtifact(await readManifest(store, reference, signal), annotations)
-      for (const [digest, bytes] of artifact.own) own.set(digest, bytes)
-      return artifact.manifest
-    },
-  }
-}
+export const imageSource = (store: ContentStore, annotations: Annotations = {}): ArtifactSource =>
+  storeSource('the image store', store, async (reference, signal) =>
+    encodeArtifact(await readManifest(store, reference, signal), annotations),
+  )
 
-/** `own`: blobs that are in memory and not in the store. */
+/** `encode` makes the artifact of an image. */
 export function storeSource(
   name: string,
   store: ContentStore,
-  own: ReadonlyMap<string, Buffer>,
-): Omit<ArtifactSource, 'resolve'> {
+  encode: (reference: string, signal: AbortSignal | undefined) => Promise<Artifact>,
+): ArtifactSource {
+  const own = new Map<string, Buffer>()
   return {
     name,
+    async resolve(reference, signal) {
+      const artifact = await encode(reference, signal)
+      for (const [digest, bytes] of artifact.own) own.set(digest, bytes)
+      return artifact.manifest
+    },
     async *open({ digest, size }, { offset = 0, signal, isUnchecked = false } = {}) {
       const known = own.get(digest)
       if (known) return yield known.subarray(offset)

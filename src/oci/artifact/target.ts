@@ -27,6 +27,11 @@ export interface BlobContent {
   open(offset: number): AsyncIterable<Buffer>
 }
 
+/** Content that is in memory. */
+export async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes
+}
+
 export interface BlobPutOptions {
   readonly signal?: AbortSignal | undefined
   /** Called with the bytes sent so far, which may decrease when an upload is repeated. */

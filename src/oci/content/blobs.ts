@@ -12,7 +12,7 @@ import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
 import { RegistryError, type RegistryFault } from '../artifact/errors.ts'
 import type { Descriptor } from '../artifact/oci-manifest.ts'
-import type { BlobContent } from '../artifact/target.ts'
+import { type BlobContent, once } from '../artifact/target.ts'
 import type { Repository } from '../registry/registry.ts'
 
 const mediaType = 'application/octet-stream'
@@ -109,8 +109,4 @@ function contentError(error: RegistryError, digest: string | undefined): Error {
   if (error.fault === 'invalid' && digest !== undefined) return new WrongContentError(digest, error.problem)
   const Kind = error.fault === 'tooLarge' ? ContentTooLargeError : ContentUnavailableError
   return new Kind(`Image registry: ${error.problem}`, { cause: error })
-}
-
-async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield bytes
 }

@@ -2,6 +2,7 @@
 import { digestOf } from '../../images/format/manifest.ts'
 import { RegistryError } from '../artifact/errors.ts'
 import { ociManifestType, parseOciManifest, rawManifest } from '../artifact/oci-manifest.ts'
+import { once } from '../artifact/target.ts'
 import type { Repository } from '../registry/registry.ts'
 
 export class ForeignImagesError extends Error {
@@ -45,10 +46,6 @@ function markOf(cluster: string) {
     annotations: { [annotation]: cluster },
   }
   return rawManifest(ociManifestType, Buffer.from(JSON.stringify(mark)))
-}
-
-async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield bytes
 }
 
 const foreign = (repository: Repository, owner: string): ForeignImagesError =>

@@ -15,7 +15,7 @@ import {
   parseOciManifest,
   type RawManifest,
 } from '../artifact/oci-manifest.ts'
-import type { ArtifactSource, Destination } from '../artifact/target.ts'
+import { type ArtifactSource, type Destination, once } from '../artifact/target.ts'
 import { readBlob, streamBlob } from './download.ts'
 import { createExchange, type RegistryExchange, type RegistryOptions } from './exchange.ts'
 import { redactUrl } from './redact.ts'
@@ -183,10 +183,6 @@ function orTransient(refused: RegistryError): RegistryError {
   const { status, problem } = refused
   if (status !== 400 || !problem.includes('DIGEST_INVALID')) return refused
   return new RegistryError('unavailable', problem, { status })
-}
-
-async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield bytes
 }
 
 /** Some registries serve manifests as plain JSON, which may contain the media type. */

@@ -8,8 +8,9 @@ import { digestOf } from '../../images/format/manifest.ts'
 import { diskSource, readRange } from '../../images/pack/read-range.ts'
 import { readManifest } from '../../images/pack/stored-manifests.ts'
 import { type Annotations, titleKey } from '../artifact/annotations.ts'
+import type { Artifact } from '../artifact/artifact.ts'
 import { storeSource } from '../artifact/image-target.ts'
-import type { Descriptor, RawManifest } from '../artifact/oci-manifest.ts'
+import type { Descriptor } from '../artifact/oci-manifest.ts'
 import { ociConfigType, ociManifestType, rawManifest } from '../artifact/oci-manifest.ts'
 import type { ArtifactSource } from '../artifact/target.ts'
 import { encodeAppleLz4 } from './lz4-encode.ts'
@@ -32,18 +33,12 @@ interface TartSource extends ArtifactSource {
 
 /** References are digests of manifests. */
 export function tartSource(store: ContentStore, options: TartWriting = {}): TartSource {
-  const own = new Map<string, Buffer>()
   const made = new Set<string>()
-  return {
-    ...storeSource('the image store, in the format of tart', store, own),
-    made,
-    async resolve(reference, signal = options.signal) {
-      const image = await readManifest(store, reference, signal)
-      const artifact = await encodeTart(image, store, { ...options, signal }, made)
-      for (const [digest, bytes] of artifact.own) own.set(digest, bytes)
-      return artifact.manifest
-    },
-  }
+  const source = storeSource('the image store, in the format of tart', store, async (reference, given) => {
+    const signal = given ?? options.signal
+    return encodeTart(await readManifest(store, reference, signal), store, { ...options, signal }, made)
+  })
+  return { ...source, made }
 }
 
 async function encodeTart(
@@ -51,7 +46,7 @@ async function encodeTart(
   store: ContentStore,
   options: TartWriting,
   made: Set<string>,
-): Promise<{ readonly manifest: RawManifest; readonly own: ReadonlyMap<string, Buffer> }> {
+): Promise<Artifact> {
   const { machine } = image
   if (!machine?.nvram)
     throw new Error(
