@@ -53,7 +53,7 @@ export const environment: readonly Fact[] = [
 export const exits: readonly Fact[] = [
   { name: '0', text: 'Done' },
   { name: '1', text: 'Failed' },
-  { name: '2', text: 'Wrong usage; nothing was sent' },
+  { name: '2', text: 'Wrong usage, or a value that the command line or the service found to be invalid' },
   { name: '3', text: 'Not authenticated; the message contains "Unauthorized"' },
   { name: '4', text: 'Forbidden' },
   { name: '5', text: 'Not found; the message contains "not found"' },

@@ -70,7 +70,7 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
   ],
   ['rb list-subjects -n svc-ios', 0, /^KIND\tNAME\tNAMESPACE\n$/],
   ['rb add-subject -u ana@example.com -o=json', 0, /^\[\n {2}\{\n {4}"kind": "User",\n {4}"name": "ana@example\.com"/],
-  ['rb add-subject -u nobody', 1, /^$/, /"nobody" is not an email address/],
+  ['rb add-subject -u nobody', 2, /^$/, /"nobody" is not an email address/],
   ['rb add-subject -s jenkins', 2, /^$/, /NAMESPACE:NAME/],
   ['rb add-subject', 2, /^$/, /No subjects specified/],
   [
@@ -92,7 +92,7 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
     /\tCreateServiceAccount\t.*\tsvc-ios\tadmin@example\.com created service account jenkins\n/,
     keptSince,
   ],
-  ['ns delete svc-default', 1, /^$/, /default namespace/],
+  ['ns delete svc-default', 2, /^$/, /default namespace/],
 ]
 
 describe('access commands', () => {

@@ -144,6 +144,8 @@ describe('other texts', () => {
 
 describe('exit codes', () => {
   const wanted: Readonly<Partial<Record<Reason, number>>> = {
+    BadRequest: 2,
+    Invalid: 2,
     Unauthorized: 3,
     Forbidden: 4,
     NotFound: 5,
@@ -163,6 +165,30 @@ describe('exit codes', () => {
       assert.deepEqual([exitCode, stdout], [wanted[reason] ?? 1, ''])
       assert.ok(stderr.split('\n').length <= 3, stderr)
     })
+
+  it('a refusal ends every command with the exit code of its reason', async () => {
+    // These answer without the service, or report its refusal as a result.
+    const others = new Set(['version', 'console', 'image demo', 'runner-pool doctor'])
+    let count = 0
+    const reasons = Object.keys(wanted) as Reason[]
+    for (const { words, command } of await pagesOf()) {
+      const [example] = command?.examples ?? []
+      const name = words.join(' ')
+      if (!example || others.has(name) || ['server', 'agent', 'dev', 'migrate'].includes(words[0] ?? '')) continue
+      const line = example.line.replace(/^.*?svc3 /, '').replace(/ [<>|] .*/, '')
+      // One of the other reasons for each command, because all of them would take ten seconds.
+      for (const reason of ['Invalid', reasons[count % reasons.length] ?? 'Invalid'] as const) {
+        const exitCode = wanted[reason]
+        service.requests.length = 0
+        service.override = (_, response) => send(response, codes[reason], new ApiError(reason, 'refused').toStatus('r'))
+        const outcome = await svc3(line, { input: 'secret' })
+        if (service.requests.length === 0) continue
+        count++
+        assert.equal(outcome.exitCode, exitCode, `${line}, ${reason}: ${outcome.stdout}${outcome.stderr}`)
+      }
+    }
+    assert.ok(count > 100, `${count}`)
+  })
 
   it('wrong usage exits 2, with nothing sent and the one line of usage', async () => {
     service.requests.length = 0

@@ -33,6 +33,7 @@ const bySeverity: readonly number[] = [
   exitCodes.conflict,
   exitCodes.timedOut,
   exitCodes.forbidden,
+  exitCodes.usage,
   exitCodes.failed,
 ]
 

@@ -9,7 +9,10 @@ import type { Host } from './host.ts'
 import { exitCodes, isCommandError } from './line/usage.ts'
 import { visible } from './output/output.ts'
 
+/** What the service refuses as invalid ends like what the command line refuses itself, so that scripts see one rule. */
 const byReason: Readonly<Partial<Record<Reason, number>>> = {
+  BadRequest: exitCodes.usage,
+  Invalid: exitCodes.usage,
   Unauthorized: exitCodes.notAuthenticated,
   Forbidden: exitCodes.forbidden,
   NotFound: exitCodes.notFound,

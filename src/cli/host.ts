@@ -26,6 +26,8 @@ export interface Host {
   /** How commands to paste begin: the name, or the path that was typed, such as bin/svc3. */
   readonly typedAs: string
   readonly version: string
+  /** Identifies the shell that runs this program, if known. */
+  readonly shell?: string
   /** The folder that holds bin/ and package.json. */
   readonly checkout: string
   /** Whether the program was installed as a package. If so, it needs no build, and data does not go into its folder. */

@@ -31,6 +31,7 @@ export async function runProcess(options: ProcessOptions): Promise<never> {
     env: process.env,
     calledAs: names.includes(calledAs) ? calledAs : 'svc3',
     typedAs: typedAs(file, process.env.PATH),
+    shell: `${process.getuid?.() ?? 'user'}-${process.ppid}`,
     get workingDir() {
       return process.cwd()
     },

@@ -34,7 +34,7 @@ describe('refusal with causes', () => {
     ]
     refuse('POST vms', invalid('vms', causes, hint))
     const { exitCode, stderr } = await svc3('vm deploy demo -i sonoma --no-wait')
-    assert.equal(exitCode, 1)
+    assert.equal(exitCode, 2)
     assert.equal(
       stderr.split('\n').slice(-3).join('\n'),
       'svc3: --system-serial may have letters only; --gpu needs a node with a GPU; strange must be a string\n' +
@@ -57,7 +57,7 @@ describe('refusal with causes', () => {
     const { exitCode, stderr } = await svc3(line)
     assert.deepEqual([exitCode, stderr.includes('not found') && !stderr.includes('details')], [5, true], stderr)
     refuse('POST rolebindings/svc-dev/subjects/add', invalid('rolebindings', [missing, wrong], hint))
-    assert.equal((await svc3(line)).exitCode, 1)
+    assert.equal((await svc3(line)).exitCode, 2)
   })
 })
 

@@ -1,5 +1,8 @@
 // The regcred commands against a stand-in service: output in each format, passwords, errors and exit codes.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import fs from 'node:fs'
+import os from 'node:os'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
 import { type FakeService, recordOf, send, startFakeService } from '../../test/support/stand-ins/api.ts'
@@ -111,11 +114,20 @@ describe('regcred add', () => {
     assert.equal(stderr, '')
   })
 
-  it('regcred add warns once about --password, but not with --quiet', async () => {
-    const loud = await regcred('add https://quay.io -u me -p planted-secret')
-    assert.deepEqual(lines(loud.stderr), [
-      'svc3: Other users of this machine can see --password; --password-stdin is safer',
-    ])
+  it('regcred add warns about --password once on each terminal, and never in a pipe or with --quiet', async () => {
+    const terminal = { stdout: true }
+    const shells = [randomUUID(), randomUUID()]
+    const said = async (options: Parameters<typeof regcred>[1]) =>
+      lines((await regcred('add https://quay.io -u me -p planted-secret --replace', options)).stderr)
+    const warning = ['svc3: Other users of this machine can see --password; --password-stdin is safer']
+    try {
+      for (const shell of shells) assert.deepEqual(await said({ terminal, shell }), warning)
+      for (const shell of shells) assert.deepEqual(await said({ terminal, shell }), [])
+      assert.deepEqual(await said({ terminal }), warning, 'where the shell is not known')
+      assert.deepEqual(await said({}), [])
+    } finally {
+      for (const shell of shells) fs.rmSync(`${os.tmpdir()}/svc3-password-${shell}`)
+    }
     const quiet = await regcred('add https://quay.io -u me --password=planted-secret --replace --quiet')
     assert.deepEqual([quiet.exitCode, quiet.stdout, quiet.stderr], [0, '', ''])
   })
@@ -214,7 +226,7 @@ describe('regcred failures', () => {
     ['list -n svc-missing', {}, 5, /not found/],
     ['list', { SVC3_DEFAULT_NAMESPACE: 'svc-missing' }, 5, /not found/],
     ['list', { ORKA_DEFAULT_NAMESPACE: 'svc-missing' }, 5, /not found/],
-    ['list -n ..', {}, 1, /namespace/],
+    ['list -n ..', {}, 2, /namespace/],
   ] as const
   for (const [words, more, exitCode, text] of refusals) {
     it(`regcred ${words} ${JSON.stringify(more)} exits ${exitCode}`, async () => {

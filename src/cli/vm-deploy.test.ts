@@ -338,7 +338,7 @@ describe('vm deploy: failures', () => {
     ['AlreadyExists', 6, 'VM demo already exists'],
     ['NotFound', 5, 'Image x not found'],
     ['Forbidden', 4, 'no'],
-    ['Invalid', 1, 'GPU needs a node that has one'],
+    ['Invalid', 2, 'GPU needs a node that has one'],
   ] as const
   for (const [reason, exitCode, message] of refusals) {
     it(`vm deploy that fails with ${reason} exits ${exitCode}, with the reason`, async () => {

@@ -386,7 +386,7 @@ describe('power', () => {
       },
     })
     const { exitCode, stderr } = await vm('stop demo')
-    assert.deepEqual([exitCode, stderr], [1, 'svc3: vm "demo" is Apple silicon-based\nsvc3: delete it\n'])
+    assert.deepEqual([exitCode, stderr], [2, 'svc3: vm "demo" is Apple silicon-based\nsvc3: delete it\n'])
   })
 
   it('vm revert asks on a terminal, unless --yes', async () => {
@@ -421,7 +421,7 @@ describe('vm resize', () => {
     resize()
     const piped = await vm('resize demo 120 -u admin --password-stdin', { input: 'planted-secret\n' })
     assert.deepEqual([piped.exitCode, piped.stderr], [0, ''])
-    const given = await vm('resize demo 120 -u admin -p planted-secret')
+    const given = await vm('resize demo 120 -u admin -p planted-secret', { terminal: { stdout: true } })
     assert.match(given.stderr, /^svc3: Other users of this machine can see --password.*\n$/)
     for (const { body } of asked) assert.deepEqual(body, { size: 120, user: 'admin', password: 'planted-secret' })
   })

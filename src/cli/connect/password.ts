@@ -2,6 +2,7 @@
 import type { Context } from '../command.ts'
 import { readStdin } from '../input.ts'
 import { Interrupted, UsageError } from '../line/usage.ts'
+import { noteOnce } from '../note-once.ts'
 
 const maxBytes = 64 * 1024
 const keys = { interrupt: '\u0003', end: '\u0004', backspace: '\b', delete: '\u007f', killLine: '\u0015' } as const
@@ -37,7 +38,7 @@ export async function choosePassword(
   if (given !== undefined && fromStdin) throw new UsageError('Use either --password or --password-stdin', advice)
   if (given === '') throw new UsageError('The password is empty', advice)
   if (given !== undefined) {
-    context.note('Other users of this machine can see --password; --password-stdin is safer')
+    noteOnce(context, 'password', 'Other users of this machine can see --password; --password-stdin is safer')
     return given
   }
   if (!fromStdin && !context.host.stdin.isTerminal) throw new UsageError('A password is required', advice)

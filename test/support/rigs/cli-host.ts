@@ -13,6 +13,7 @@ export interface FakeHostOptions {
   readonly calledAs?: string
   readonly typedAs?: string
   readonly checkout?: string
+  readonly shell?: string
   readonly workingDir?: string
   /** Standard input, as typed on a terminal. */
   readonly input?: string | Uint8Array
@@ -91,6 +92,7 @@ function fakeHost(options: FakeHostOptions): { readonly host: Host; readonly wri
     env: options.env ?? {},
     calledAs: options.calledAs ?? 'svc3',
     typedAs: options.typedAs ?? options.calledAs ?? 'svc3',
+    ...(options.shell !== undefined && { shell: options.shell }),
     version: '3.0.0-here',
     checkout: options.checkout ?? '/nowhere/svc3',
     workingDir: options.workingDir ?? '/nowhere/else',

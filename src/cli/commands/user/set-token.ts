@@ -6,6 +6,7 @@ import { editContext } from '../../connect/config.ts'
 import { findConnection } from '../../connect/connection.ts'
 import { readPassword } from '../../connect/password.ts'
 import { UsageError } from '../../line/usage.ts'
+import { noteOnce } from '../../note-once.ts'
 
 const wanted = { noun: 'token', next: 'Pipe it in, for example: svc3 user set-token - < token.txt' }
 
@@ -24,7 +25,9 @@ export const command = defineCommand({
   async run(context, { args }) {
     const { host } = context
     if (args.token !== '-')
-      context.note(
+      noteOnce(
+        context,
+        'token',
         'Other users of this machine can see a token on the command line; pass - to read it from standard input',
       )
     const token = (args.token === '-' ? await readPassword(context, 'Token: ', wanted) : args.token).trim()
