@@ -40,7 +40,7 @@ describe('vm deploy: the request', () => {
     const { exitCode, stdout } = await deploy('demo -i tiny-amd64')
     assert.equal(exitCode, 0)
     assert.deepEqual(asked[0]?.body, { name: 'demo', image: 'tiny-amd64', timeout: 10 })
-    assert.equal(asked[0]?.query.toString(), '')
+    assert.equal(asked[0]?.query.toString(), 'onDisconnect=delete')
     assert.match(stdout, /^NAME\tIP\tSSH\tVNC\tSCREENSHARE\tSTATUS\ndemo\t10\.0\.0\.7\t8822\t5999\t5900\tRunning\n$/)
   })
 
@@ -113,7 +113,7 @@ describe('vm deploy: the request', () => {
       '--disable-net-boost --legacy-io --display-width 800 --display-height 600 --display-dpi 72 --label team=ios ' +
       '--dir cache:/Users/ci/cache:ro --dir out:/o --nested --rosetta r --ttl 2h --timeout 1h0m7s -n=svc-ios'
     await deploy(words)
-    assert.match(asked[0]?.path ?? '', /namespaces\/svc-ios\/vms$/)
+    assert.match(asked[0]?.path ?? '', /namespaces\/svc-ios\/vms\?onDisconnect=delete$/)
     assert.deepEqual(asked[0]?.body, {
       name: 'demo',
       vmConfig: 'ios',
@@ -327,8 +327,23 @@ describe('vm deploy: waiting', () => {
     serve(service, { 'POST vms': () => controller.abort(), 'WATCH vms': changes() })
     const { exitCode, stdout, stderr } = await deploy('demo -i x', { interruption: controller.signal })
     assert.deepEqual([exitCode, stdout], [130, ''])
-    const fate = 'The VM is deleted unless it runs within 10 min. To delete it now: svc3 vm delete demo'
+    const fate = 'The VM is deleted unless it runs within 90 s. To delete it now: svc3 vm delete demo'
     assert.equal(stderr, `svc3: Stopped waiting; the deploy continues\nsvc3: ${fate}\n`)
+  })
+
+  it('vm deploy of a job lets the server delete a VM whose caller left, and a person at a terminal keeps it', async () => {
+    const query = async (line: string, options: FakeHostOptions = {}) => {
+      serve(service, { 'POST vms': deployed, 'WATCH vms': changes() })
+      service.requests.length = 0
+      await deploy(line, options)
+      return service.requests.find(({ method }) => method === 'POST')?.path.split('?')[1] ?? ''
+    }
+    const terminal = { stdout: true }
+    assert.equal(await query('demo -i x'), 'onDisconnect=delete')
+    assert.equal(await query('demo -i x', { terminal }), '')
+    const ci = { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token, CI: 'true' }
+    assert.equal(await query('demo -i x', { terminal, env: ci }), 'onDisconnect=delete')
+    assert.equal(await query('demo -i x --no-wait'), 'wait=false')
   })
 })
 

@@ -8,6 +8,7 @@ import { chargeOf, guard, stillThere } from './gate/authenticate.ts'
 import type { App, ChargedRoute } from './gate/charges.ts'
 import { type Answered, type Idempotency, requestKeyOf } from './gate/idempotency.ts'
 import { type SpellingServices, spellingFor } from './gate/spelling.ts'
+import { goneSignal } from './http/answer.ts'
 import { renderer } from './http/render.ts'
 import { streamChanges } from './lists/watches.ts'
 import type { Call } from './operations/handlers.ts'
@@ -87,8 +88,11 @@ function plainAnswer(operation: Operation, services: RouteServices): Respond {
 
   return async (call, request, reply) => {
     const upload = operation.isUpload ? openUpload(operation, request, reply, services.uploads) : undefined
-    const run = async (requestKey?: string): Promise<Answered & { version?: string | undefined }> => {
-      const asked = { ...call, requestKey, upload: upload as undefined }
+    const run = async (
+      requestKey?: string,
+      left?: AbortSignal,
+    ): Promise<Answered & { version?: string | undefined }> => {
+      const asked = { ...call, requestKey, left, upload: upload as undefined }
       const { status, value } = await operations.invoke(operation, asked, request.id)
       const version = (value as { resourceVersion?: string } | undefined)?.resourceVersion
       return { status, body: render(value), version }
@@ -102,11 +106,12 @@ function plainAnswer(operation: Operation, services: RouteServices): Respond {
       body: request.body,
     })
     // Answers to uploads are not stored, because the body is not hashed. The record recognises a repeated upload.
+    const gone = operation.method === 'POST' ? goneSignal(reply) : undefined
     if (key && !upload) {
-      const { status, body } = await idempotency.once(key, () => run(key.stamp))
+      const { status, body } = await idempotency.once(key, (left) => run(key.stamp, left), gone)
       return reply.code(status).type(type).send(body)
     }
-    const { status, body, version } = await run(key?.stamp)
+    const { status, body, version } = await run(key?.stamp, gone)
     if (isTagged && status === 200 && matchesTag(request, reply, (!operation.isDerived && version) || hashOf(body)))
       return reply.code(304).send()
     return reply.code(status).type(type).send(body)

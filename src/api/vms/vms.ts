@@ -125,6 +125,13 @@ const DeployQuery = t.Object({
   onQuota: t.Optional(
     t.Enum(['wait', 'refuse'], { description: 'Over the quota of the namespace: wait (default), or answer 403' }),
   ),
+  onDisconnect: t.Optional(
+    t.Enum(['keep', 'delete'], {
+      description:
+        'If the caller disconnects before the VM runs: keep it (default), or delete it unless it runs within 90 seconds ' +
+        'or the request is repeated with its `Idempotency-Key`',
+    }),
+  ),
 })
 const DeleteQuery = t.Object({
   force: Flag('Administrators: remove a VM whose node is offline; the node deletes it later'),

@@ -1,10 +1,11 @@
 // Waits until a deployed VM runs, and removes it if it fails or takes too long.
 import { ApiError } from '../../api/errors.ts'
 import type { Condition } from '../../api/vms/vms.ts'
+import { type Clock, timestamp } from '../../platform/clock.ts'
 import { timeLeft } from '../../rules/durations.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
-import { lateDeployment, removeVm } from '../../store/records/vms.ts'
+import { changeVm, lateDeployment, removeVm } from '../../store/records/vms.ts'
 import type { Entry } from '../../store/store.ts'
 import { WaitedTooLong, type Waits } from '../nodes/waits.ts'
 import { nodesIn } from './deployment.ts'
@@ -14,17 +15,31 @@ const kind = 'vms'
 
 export interface AwaitServices extends InterruptionServices {
   readonly collections: Collections
+  readonly clock: Clock
   readonly waits: Waits<VmRecord>
+}
+
+/** How long the VM of a caller who has left may still start. A client repeats a lost request for up to a minute. */
+const abandonedMs = 90_000
+
+interface Awaited {
+  readonly timeoutMs: number
+  readonly expedite?: AbortSignal | undefined
+  /** Aborts when the caller has left, who asked for the VM to be deleted then, unless it runs or the request is repeated. */
+  readonly left?: AbortSignal | undefined
 }
 
 /** If this throws because the VM failed or took too long, the VM has been removed. */
 export async function awaitDeployment(
   services: AwaitServices,
   created: Entry<VmRecord>,
-  timeoutMs: number,
-  expedite?: AbortSignal,
+  { timeoutMs, expedite, left }: Awaited,
 ): Promise<Entry<VmRecord>> {
   const { key, value } = created
+  const end = timestamp(new Date(Date.parse(value.createdAt) + timeoutMs))
+  // The controller that expires VMs deletes one that has not run by then. If the store fails, the earlier time remains.
+  const awaitUntil = (awaitedUntil: string) =>
+    changeVm(services.collections, key, value.uid, (record) => ({ ...record, awaitedUntil })).catch(() => undefined)
   const { name, namespace, uid } = value
   const about = { kind, name }
   let failure: string | undefined
@@ -35,6 +50,8 @@ export async function awaitDeployment(
       key,
       (entry) => {
         if (!entry || isRemoved(entry)) return null
+        // This caller waits, and an earlier connection of the same request was lost, perhaps to another server.
+        if (left?.aborted === false && entry.value.awaitedUntil !== end) void awaitUntil(end)
         failure = entry.value.failure
         // The VM may have been stopped again, if an earlier try of this request started it. Until its agent confirms
         // the deployment (generation 0), the VM would refuse the caller's next request as busy.
@@ -43,11 +60,16 @@ export async function awaitDeployment(
         if (unfit !== undefined) throw fitsNowhere(services.collections, value, unfit)
         return undefined
       },
-      { ms: timeoutMs, signal: interruptionOf(services, expedite) },
+      { ms: timeoutMs, signal: interruptionOf(services, left ?? expedite) },
     )
     if (running) return running
   } catch (error) {
     throwIfInterrupted(services, value)
+    if (left?.aborted) {
+      const soon = timestamp(new Date(services.clock.now().getTime() + abandonedMs))
+      await awaitUntil(soon < end ? soon : end)
+      throw abandoned(value)
+    }
     const isLate = error instanceof WaitedTooLong
     if (!isLate && expedite?.aborted !== true && unfit === undefined) throw error
     const entry = services.collections.vms.at(key)
@@ -81,6 +103,14 @@ function nextStep({ nodes }: Collections, { namespace, reservedPorts }: VmRecord
   for (const _ of nodesIn(nodes, namespace)) return `Run svc3 node list -n ${namespace} to see free capacity${others}`
   return `Run svc3 node namespace NODE ${namespace} to give ${namespace} a node`
 }
+
+/** Reaches a caller who repeats the request in this moment. The next try waits again. */
+const abandoned = ({ name }: VmRecord): ApiError =>
+  new ApiError('ServiceUnavailable', `The caller who waited for VM ${name} has left`, {
+    kind,
+    name,
+    retryAfterSeconds: 1,
+  })
 
 const late504 = ({ name }: VmRecord, when: string, next: string): ApiError =>
   new ApiError('Timeout', `VM ${name} was not deployed ${when}`, {

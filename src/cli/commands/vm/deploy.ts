@@ -30,7 +30,9 @@ import { requestedShape, shapeOptions } from './parts/shape.ts'
 import { readUserdata } from './parts/userdata.ts'
 
 export const command = defineCommand({
-  description: 'Waits until the VM runs. A VM that fails, or gets no node in time, is deleted.',
+  description:
+    'Waits until the VM runs. A VM that fails, or gets no node in time, is deleted. So is the VM of a command that ends early in a\n' +
+    'pipe or with CI set, unless it runs within 90 seconds; Ctrl-C on a terminal keeps it.',
   arguments: {
     name: { value: 'NAME', description: 'up to 63 lowercase letters, digits and dashes; generated if empty' },
   },
@@ -127,7 +129,10 @@ export const command = defineCommand({
     const how = {
       isWaiting: !options['no-wait'],
       timeoutMs: millisecondsOf(options.timeout) + graceMs,
-      query: options['on-quota'] === 'refuse' ? { onQuota: options['on-quota'] } : {},
+      query: {
+        ...(options['on-quota'] === 'refuse' && { onQuota: options['on-quota'] }),
+        ...(isUnattended(context) && !options['no-wait'] && { onDisconnect: 'delete' as const }),
+      },
     }
     const vm = isGenerated
       ? await underFreeName(prefix, (name) => deploy(context, session, { ...body, name }, how))
@@ -153,8 +158,11 @@ const suffixLength = 5
 interface How {
   readonly isWaiting: boolean
   readonly timeoutMs: number
-  readonly query: { readonly onQuota?: 'refuse' }
+  readonly query: { readonly onQuota?: 'refuse'; readonly onDisconnect?: 'delete' }
 }
+
+/** A job that is killed never deletes its VM. A person who presses Ctrl-C can. */
+const isUnattended = ({ host }: Context): boolean => !host.stderr.isTerminal || Boolean(host.env.CI)
 
 /**
  * Sends one request whose response comes when the VM runs. The service then knows that a caller waits, and deletes a VM
@@ -168,7 +176,8 @@ async function deploy(
 ): Promise<Vm> {
   const { name } = body
   const { timeout = waiting.timeout.default } = body
-  const fate = isWaiting ? `The VM is deleted unless it runs within ${timeLeft(timeout * 60)}. ` : ''
+  const within = query.onDisconnect === 'delete' ? '90 s' : timeLeft(timeout * 60)
+  const fate = isWaiting ? `The VM is deleted unless it runs within ${within}. ` : ''
   const next = `${fate}To delete it now: svc3 vm delete ${name}${sameTargetFlags}`
   const request = { timeoutMs, what: 'the deploy', next }
   const params = { namespace }

@@ -321,6 +321,66 @@ describe('deploying a VM', () => {
     await loop.stop()
   })
 
+  describe('with onDisconnect=delete', () => {
+    const start = '2026-11-15T09:00:00Z'
+    let origin: string
+    beforeEach(async () => {
+      origin = await service.listen()
+    })
+    const until = (name: string, awaitedUntil: string) => seen(name, (vm) => vm?.awaitedUntil === awaitedUntil)
+    const open = async (query: string, name = 'demo') => {
+      const leaving = new AbortController()
+      const headers = { authorization: `Bearer ${service.adminToken}`, 'idempotency-key': name }
+      const body = JSON.stringify({ image: 'intel', name })
+      const url = `${origin}${inDefault}/vms${query}`
+      const answer = fetch(url, { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body, signal: leaving.signal }).then(({ status }) => status, () => 'left') // biome-ignore format: one request
+      return { answer, leave: () => leaving.abort() }
+    }
+
+    it('the VM of a caller who left is deleted after 90 seconds', async () => {
+      const { leave } = await open('?onDisconnect=delete')
+      await until('demo', '2026-11-15T09:10:00Z')
+      leave()
+      await until('demo', '2026-11-15T09:01:30Z')
+      service.clock.nowMs = Date.parse(start) + 96_000
+      const loop = expireVms(service.services)
+      await seen('demo', (vm) => vm === undefined)
+      await loop.stop()
+    })
+
+    it('a repeated request claims the VM, and gets it when it runs', async () => {
+      const first = await open('?onDisconnect=delete')
+      await until('demo', '2026-11-15T09:10:00Z')
+      first.leave()
+      await until('demo', '2026-11-15T09:01:30Z')
+      const second = await open('?onDisconnect=delete')
+      await until('demo', '2026-11-15T09:10:00Z')
+      const third = await open('?onDisconnect=delete')
+      second.leave()
+      await node()
+      assert.deepEqual([await second.answer, await third.answer], ['left', 201])
+      assert.equal(record('demo')?.awaitedUntil, '2026-11-15T09:10:00Z')
+    })
+
+    it('a VM that runs is kept, and so is that of a caller who did not request it', async () => {
+      const kept = await open('', 'kept')
+      const left = await open('?onDisconnect=delete', 'left')
+      for (const name of ['kept', 'left']) await until(name, '2026-11-15T09:10:00Z')
+      for (const { leave } of [kept, left]) leave()
+      await until('left', '2026-11-15T09:01:30Z')
+      await node()
+      for (const name of ['kept', 'left']) await seen(name, (vm) => vm?.observed.hasRun === true)
+      service.clock.nowMs = Date.parse(start) + 3_600_000
+      const loop = expireVms(service.services)
+      await loop.stop()
+      assert.deepEqual(
+        ['kept', 'left'].map((name) => record(name)?.observed.power),
+        ['running', 'running'],
+      )
+      assert.equal(record('kept')?.awaitedUntil, '2026-11-15T09:10:00Z')
+    })
+  })
+
   it('deploying a VM with a TTL: it is deleted after that, and can be extended', async () => {
     await node()
     const { body } = await deploy({ name: 'demo', ttl: '20m' })

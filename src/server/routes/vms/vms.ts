@@ -62,7 +62,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       return { ...vmView(entry), nodes }
     },
 
-    async deployVm({ params: { namespace }, body, query, principal, now, requestKey, expedite, accepted }) {
+    async deployVm({ params: { namespace }, body, query, principal, now, requestKey, expedite, left, accepted }) {
       const isAwaited = query?.wait !== false
       const owner = displayName(principal)
       const imageStart = services.settings.images.start
@@ -76,7 +76,12 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       // A repeated request finds its VM, which has an event already.
       const hasEvent = created === undefined
       if (!isAwaited) return new Answer(202, created ?? vmView(entry), hasEvent)
-      return new Answer(201, vmView(await awaitDeployment(services, entry, timeoutMsOf(body), expedite)), hasEvent)
+      const awaited = {
+        timeoutMs: timeoutMsOf(body),
+        expedite,
+        left: query?.onDisconnect === 'delete' ? left : undefined,
+      }
+      return new Answer(201, vmView(await awaitDeployment(services, entry, awaited)), hasEvent)
     },
 
     async deleteVm({ params: { namespace, vm }, query, principal, accepted }) {
