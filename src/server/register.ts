@@ -88,11 +88,9 @@ function plainAnswer(operation: Operation, services: RouteServices): Respond {
 
   return async (call, request, reply) => {
     const upload = operation.isUpload ? openUpload(operation, request, reply, services.uploads) : undefined
-    const run = async (
-      requestKey?: string,
-      left?: AbortSignal,
-    ): Promise<Answered & { version?: string | undefined }> => {
-      const asked = { ...call, requestKey, left, upload: upload as undefined }
+    const gone = operation.method === 'POST' ? goneSignal(reply) : undefined
+    const run = async (requestKey?: string): Promise<Answered & { version?: string | undefined }> => {
+      const asked = { ...call, requestKey, gone, upload: upload as undefined }
       const { status, value } = await operations.invoke(operation, asked, request.id)
       const version = (value as { resourceVersion?: string } | undefined)?.resourceVersion
       return { status, body: render(value), version }
@@ -106,12 +104,11 @@ function plainAnswer(operation: Operation, services: RouteServices): Respond {
       body: request.body,
     })
     // Answers to uploads are not stored, because the body is not hashed. The record recognises a repeated upload.
-    const gone = operation.method === 'POST' ? goneSignal(reply) : undefined
     if (key && !upload) {
-      const { status, body } = await idempotency.once(key, (left) => run(key.stamp, left), gone)
+      const { status, body } = await idempotency.once(key, () => run(key.stamp))
       return reply.code(status).type(type).send(body)
     }
-    const { status, body, version } = await run(key?.stamp, gone)
+    const { status, body, version } = await run(key?.stamp)
     if (isTagged && status === 200 && matchesTag(request, reply, (!operation.isDerived && version) || hashOf(body)))
       return reply.code(304).send()
     return reply.code(status).type(type).send(body)

@@ -61,28 +61,6 @@ function canonical(value: unknown): string {
   return JSON.stringify(value ?? null, sorted)
 }
 
-interface Work {
-  readonly fingerprint: string
-  readonly answer: Promise<Answered>
-}
-
-/** The callers of one request. `left` aborts when all of them have disconnected. */
-class Callers {
-  readonly #left = new AbortController()
-  readonly left = this.#left.signal
-  #count = 0
-
-  join(gone: AbortSignal | undefined): void {
-    const leave = (): void => {
-      this.#count -= 1
-      if (this.#count === 0) this.#left.abort()
-    }
-    this.#count += 1
-    if (gone?.aborted) leave()
-    else gone?.addEventListener('abort', leave, { once: true })
-  }
-}
-
 export interface IdempotencyServices {
   readonly collections: Pick<Collections, 'answers'>
   readonly clock: Clock
@@ -91,33 +69,23 @@ export interface IdempotencyServices {
 
 export class Idempotency {
   readonly #services: IdempotencyServices
-  readonly #underWay = new Map<string, Work & { readonly callers: Callers }>()
+  readonly #underWay = new Map<string, { readonly fingerprint: string; readonly answer: Promise<Answered> }>()
   readonly #trimming = new Set<string>()
 
   constructor(services: IdempotencyServices) {
     this.#services = services
   }
 
-  /**
-   * Runs the request, or returns the stored answer. `gone` aborts when this caller has disconnected; the signal of `run`
-   * when all callers with the key have.
-   */
-  async once(
-    { caller, key, fingerprint }: RequestKey,
-    run: (left: AbortSignal) => Promise<Answered>,
-    gone?: AbortSignal,
-  ): Promise<Answered> {
-    const underWay = this.#underWay.get(key)
-    const earlier = underWay ?? this.#stored(caller, key)
+  /** Runs the request, or returns the stored answer. */
+  async once({ caller, key, fingerprint }: RequestKey, run: () => Promise<Answered>): Promise<Answered> {
+    const earlier = this.#underWay.get(key) ?? this.#stored(caller, key)
     if (earlier && earlier.fingerprint !== fingerprint) throw reused()
-    const callers = underWay?.callers ?? new Callers()
-    callers.join(gone)
     if (earlier) return earlier.answer
-    const answer = run(callers.left).then(async (answered) => {
+    const answer = run().then(async (answered) => {
       await this.#keep(caller, key, fingerprint, answered)
       return answered
     })
-    this.#underWay.set(key, { fingerprint, answer, callers })
+    this.#underWay.set(key, { fingerprint, answer })
     try {
       return await answer
     } finally {
@@ -125,7 +93,7 @@ export class Idempotency {
     }
   }
 
-  #stored(caller: string, key: string): Work | undefined {
+  #stored(caller: string, key: string): { fingerprint: string; answer: Promise<Answered> } | undefined {
     const { answers } = this.#services.collections
     const record = answers.get(caller, key)?.value
     return (

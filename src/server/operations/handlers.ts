@@ -29,8 +29,8 @@ export interface Call<O extends Operation> {
    * Aborts when the caller disconnects or the service stops. Set for streams, and for WebSockets until they are open.
    */
   readonly signal: O extends { isStream: true } | { isUpgrade: true } ? AbortSignal : undefined
-  /** Aborts when the caller of a POST, and all who repeated it with its Idempotency-Key, have disconnected. */
-  readonly left?: AbortSignal | undefined
+  /** Aborts when the caller of a POST disconnects. One who has repeated it with its Idempotency-Key may still wait. */
+  readonly gone?: AbortSignal | undefined
   /**
    * Set for callers that do not wait for capacity: a VM that fits nowhere now is refused. It is deleted when this
    * aborts.

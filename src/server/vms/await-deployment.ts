@@ -25,15 +25,15 @@ const abandonedMs = 90_000
 interface Awaited {
   readonly timeoutMs: number
   readonly expedite?: AbortSignal | undefined
-  /** Aborts when the caller has left, who asked for the VM to be deleted then, unless it runs or the request is repeated. */
-  readonly left?: AbortSignal | undefined
+  /** Aborts when the caller disconnects. Set if the VM is deleted then, unless it runs or the request is repeated. */
+  readonly gone?: AbortSignal | undefined
 }
 
 /** If this throws because the VM failed or took too long, the VM has been removed. */
 export async function awaitDeployment(
   services: AwaitServices,
   created: Entry<VmRecord>,
-  { timeoutMs, expedite, left }: Awaited,
+  { timeoutMs, expedite, gone }: Awaited,
 ): Promise<Entry<VmRecord>> {
   const { key, value } = created
   const end = timestamp(new Date(Date.parse(value.createdAt) + timeoutMs))
@@ -51,7 +51,7 @@ export async function awaitDeployment(
       (entry) => {
         if (!entry || isRemoved(entry)) return null
         // This caller waits, and an earlier connection of the same request was lost, perhaps to another server.
-        if (left?.aborted === false && entry.value.awaitedUntil !== end) void awaitUntil(end)
+        if (gone?.aborted === false && entry.value.awaitedUntil !== end) void awaitUntil(end)
         failure = entry.value.failure
         // The VM may have been stopped again, if an earlier try of this request started it. Until its agent confirms
         // the deployment (generation 0), the VM would refuse the caller's next request as busy.
@@ -60,12 +60,12 @@ export async function awaitDeployment(
         if (unfit !== undefined) throw fitsNowhere(services.collections, value, unfit)
         return undefined
       },
-      { ms: timeoutMs, signal: interruptionOf(services, left ?? expedite) },
+      { ms: timeoutMs, signal: interruptionOf(services, gone ?? expedite) },
     )
     if (running) return running
   } catch (error) {
     throwIfInterrupted(services, value)
-    if (left?.aborted) {
+    if (gone?.aborted) {
       const soon = timestamp(new Date(services.clock.now().getTime() + abandonedMs))
       await awaitUntil(soon < end ? soon : end)
       throw abandoned(value)
@@ -104,13 +104,9 @@ function nextStep({ nodes }: Collections, { namespace, reservedPorts }: VmRecord
   return `Run svc3 node namespace NODE ${namespace} to give ${namespace} a node`
 }
 
-/** Reaches a caller who repeats the request in this moment. The next try waits again. */
+/** Reaches a caller who has repeated the request, and whose next try waits again. */
 const abandoned = ({ name }: VmRecord): ApiError =>
-  new ApiError('ServiceUnavailable', `The caller who waited for VM ${name} has left`, {
-    kind,
-    name,
-    retryAfterSeconds: 1,
-  })
+  new ApiError('ServiceUnavailable', `A caller of VM ${name} has left`, { kind, name, retryAfterSeconds: 1 })
 
 const late504 = ({ name }: VmRecord, when: string, next: string): ApiError =>
   new ApiError('Timeout', `VM ${name} was not deployed ${when}`, {

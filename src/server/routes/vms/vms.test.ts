@@ -355,10 +355,16 @@ describe('deploying a VM', () => {
       await until('demo', '2026-11-15T09:01:30Z')
       const second = await open('?onDisconnect=delete')
       await until('demo', '2026-11-15T09:10:00Z')
-      const third = await open('?onDisconnect=delete')
+      // Where the third joined the second, which then ended, it repeats the request as the command line does.
+      const repeat = async (): Promise<number | string> => {
+        const answer = await (await open('?onDisconnect=delete')).answer
+        return answer === 503 ? repeat() : answer
+      }
+      const third = repeat()
       second.leave()
+      assert.equal(await second.answer, 'left')
       await node()
-      assert.deepEqual([await second.answer, await third.answer], ['left', 201])
+      assert.equal(await third, 201)
       assert.equal(record('demo')?.awaitedUntil, '2026-11-15T09:10:00Z')
     })
 

@@ -62,7 +62,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       return { ...vmView(entry), nodes }
     },
 
-    async deployVm({ params: { namespace }, body, query, principal, now, requestKey, expedite, left, accepted }) {
+    async deployVm({ params: { namespace }, body, query, principal, now, requestKey, expedite, gone, accepted }) {
       const isAwaited = query?.wait !== false
       const owner = displayName(principal)
       const imageStart = services.settings.images.start
@@ -79,7 +79,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       const awaited = {
         timeoutMs: timeoutMsOf(body),
         expedite,
-        left: query?.onDisconnect === 'delete' ? left : undefined,
+        gone: query?.onDisconnect === 'delete' ? gone : undefined,
       }
       return new Answer(201, vmView(await awaitDeployment(services, entry, awaited)), hasEvent)
     },
