@@ -110,10 +110,10 @@ describe('the overview of a fleet', () => {
     const told = (part: object): unknown[] =>
       concernsOf({ ...calm, ...part }, nowMs).map(({ text, tone }) => [text, tone])
     assert.deepEqual(told({ nodes: [{ ...node, name: 'mac-1', diskFreeGb: 12 }, { ...node, diskFreeGb: 20 }, node] }), [
-      ['Node mac-1 has 12 GB of disk left', 'warn'],
+      ['Node mac-1 has 12 GiB of disk left', 'warn'],
     ])
     const many = Array.from({ length: 4 }, (_, index) => ({ ...node, name: `mac-${index}`, diskFreeGb: index }))
-    assert.deepEqual(told({ nodes: many }), [['4 nodes have less than 20 GB of disk left', 'warn']])
+    assert.deepEqual(told({ nodes: many }), [['4 nodes have less than 20 GiB of disk left', 'warn']])
     const certificate = (notAfter: string, selfSigned = false) => told({ certificate: { notAfter, selfSigned } })
     assert.deepEqual(certificate('2026-12-18T12:00:00Z'), [])
     assert.deepEqual(certificate('2026-12-01T12:00:00Z'), [['The HTTPS certificate expires in 14 days', 'warn']])

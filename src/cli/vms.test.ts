@@ -439,7 +439,7 @@ describe('vm resize', () => {
     'resize demo big': /whole number/,
     'resize demo 120 --password-stdin': /A password requires --user/,
     'resize demo 120 -u admin': /A password is required/,
-    'resize demo': /Specify GB/,
+    'resize demo': /Specify SIZE/,
   }
   for (const [words, text] of Object.entries(slips)) {
     it(`${words} is wrong usage`, async () => {

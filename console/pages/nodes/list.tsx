@@ -46,7 +46,7 @@ const columns: readonly Column<Node>[] = [
     title: 'Disk free',
     by: (node) => node.diskFreeGb ?? -1,
     look: 'number lesser wide',
-    cell: ({ diskFreeGb }) => (diskFreeGb === undefined ? '–' : `${diskFreeGb} GB`),
+    cell: ({ diskFreeGb }) => (diskFreeGb === undefined ? '–' : `${diskFreeGb} GiB`),
   },
   { title: 'Tags', look: 'lesser wide', cell: (node) => node.orkaTags.join(', ') || '–' },
   {

@@ -64,10 +64,10 @@ export function concernsOf({ vms, nodes, pools, certificate }: Fleet, nowMs: num
     ...eachOrAll(
       'warn',
       full,
-      `${count(full.length, 'node has', 'nodes have')} less than ${scarceGb} GB of disk left`,
+      `${count(full.length, 'node has', 'nodes have')} less than ${scarceGb} GiB of disk left`,
       '/nodes?sort=disk-free',
       (node) => ({
-        text: `Node ${node.name} has ${node.diskFreeGb ?? 0} GB of disk left`,
+        text: `Node ${node.name} has ${node.diskFreeGb ?? 0} GiB of disk left`,
         path: nodePath(node),
       }),
     ),

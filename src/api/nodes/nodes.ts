@@ -30,7 +30,7 @@ export const Node = t.Object(
     noMacos: t.Optional(t.String({ description: 'Why it runs no macOS VMs, and what to do' })),
     checks: t.Optional(t.Array(HostCheck, { description: 'What the agent found on its host, and what to do' })),
     images: t.Array(t.String(), { description: 'Images on the node' }),
-    diskFreeGb: t.Optional(t.Integer({ description: 'Free disk space for VMs and images, in GB' })),
+    diskFreeGb: t.Optional(t.Integer({ description: 'Free disk space for VMs and images, in GiB' })),
     driver: t.String({ description: 'What runs the VMs, with its version: `qemu (QEMU 7.2.9 (kvm))`' }),
     version: t.String({ description: 'Version of the agent' }),
     os: t.String(),

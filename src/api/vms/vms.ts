@@ -72,7 +72,7 @@ export const Vm = t.Object(
     portWarnings: t.Optional(t.String()),
     cpu: t.Integer(),
     memory: t.String({ description: 'Memory, such as `4.80Gi`; `auto` until placed' }),
-    diskGb: t.Optional(t.Integer()),
+    diskGb: t.Optional(t.Integer({ description: 'GiB' })),
     diskGeneration: t.Integer({ description: 'Number of the disk; grows with every revert' }),
     image: t.String(),
     architecture: Architecture,

@@ -71,7 +71,7 @@ async function reportImage(context: Context, captured: CapturedImage): Promise<n
 
 const save = defineCommand({
   description:
-    'Saves disk and memory, with running applications. The VM pauses for a moment and resumes without a reboot. VMs deployed\nfrom the image with the same CPU, memory and devices resume from this state. Memory is not saved for macOS, for VMs on Macs, and for VMs that\nboot by UEFI or have an ISO in their drive; the command says so at once.',
+    'Saves disk and memory, with running applications. The VM is paused for a moment instead of restarted. VMs deployed\nfrom the image with the same CPU, memory and devices resume from this state. Memory is not saved for macOS, for VMs on Macs, and for VMs that\nboot by UEFI or have an ISO in their drive; the command says so at once.',
   arguments: {
     ...vmArgument,
     image: { value: 'IMAGE', description: 'name of the new image', names: 'new', required: true },
@@ -98,7 +98,7 @@ const save = defineCommand({
 
 const commit = defineCommand({
   description:
-    'Creates a new version of the image. Other VMs keep the old version; with Intel-based VMs, a commit is refused while other VMs\nuse the image. The VM pauses for a moment and resumes without a reboot. A terminal asks before a commit to a protected\nimage. Memory is not saved for macOS, for VMs on Macs, and for VMs that boot by UEFI or have an ISO in their drive; the\ncommand says so at once.',
+    'Creates a new version of the image. Other VMs keep the old version; with Intel-based VMs, a commit is refused while other VMs\nuse the image. The VM is paused for a moment instead of restarted. A terminal asks before a commit to a protected\nimage. Memory is not saved for macOS, for VMs on Macs, and for VMs that boot by UEFI or have an ISO in their drive; the\ncommand says so at once.',
   arguments: vmArgument,
   options: { ...described, ...followed, ...yesOption, ...namespaced, ...printed },
   examples: [

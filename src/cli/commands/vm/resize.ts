@@ -12,7 +12,7 @@ export const command = defineCommand({
   description: 'Enlarges the disk of a running VM and restarts the VM. Disks cannot shrink.',
   arguments: {
     ...vmArgument,
-    gb: { value: 'GB', description: 'new disk size in GiB, a whole number', required: true },
+    gb: { value: 'SIZE', description: 'new disk size in GiB (GB means GiB), a whole number', required: true },
   },
   options: {
     user: { type: 'string', short: 'u', value: 'USER', description: 'SSH user, to also grow the file system (Intel)' },

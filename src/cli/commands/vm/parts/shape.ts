@@ -23,7 +23,7 @@ export const shapeOptions = {
     value: 'GIB',
     max: 99_999,
     defaultText: "the cores' share of the node",
-    description: 'Memory in GiB, such as 8, 4.8 or 8G',
+    description: 'Memory in GiB (GB means GiB), such as 8, 4.8 or 8G',
   },
   node: { type: 'string', value: 'NODE', description: 'Use only this node' },
   tag: { type: 'string', value: 'TAG', description: 'Prefer nodes with this tag' },
