@@ -2,12 +2,11 @@
 import childProcess from 'node:child_process'
 import type { Host } from '../host.ts'
 
-const openers: Readonly<Partial<Record<NodeJS.Platform, string>>> = { darwin: 'open', linux: 'xdg-open' }
+const openers: Readonly<Record<string, string>> = { darwin: 'open', linux: 'xdg-open', win32: 'explorer.exe' }
 
 /** Whether a window would be visible to the user. */
 export const hasBrowser = ({ env }: Pick<Host, 'env'>): boolean =>
-  process.platform === 'darwin' ||
-  (openers[process.platform] !== undefined && Boolean(env.DISPLAY || env.WAYLAND_DISPLAY))
+  process.platform === 'linux' ? Boolean(env.DISPLAY || env.WAYLAND_DISPLAY) : process.platform in openers
 
 /** Does not wait, and ignores failures, because the address is printed too. */
 export function openBrowser({ env }: Pick<Host, 'env'>, url: string): void {

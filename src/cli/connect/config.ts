@@ -7,6 +7,7 @@ import { LockedError, withLockFile } from '../../platform/lock-file.ts'
 import { type RetryPolicy, retry } from '../../platform/retry.ts'
 import type { Host } from '../host.ts'
 import { Failure } from '../line/usage.ts'
+import { userFolder } from './folders.ts'
 
 type Fields = { readonly [field: string]: unknown }
 
@@ -18,10 +19,9 @@ interface Config {
 
 const lockPolicy: RetryPolicy = { attempts: Infinity, withinMs: 60_000, firstDelayMs: 50, maxDelayMs: 50 }
 
-export function configFile({ env }: Pick<Host, 'env'>): string {
-  const { XDG_CONFIG_HOME, HOME } = env
-  const folder = XDG_CONFIG_HOME || (HOME && `${HOME}/.config`)
-  if (folder) return `${folder}/svc3/config.json`
+export function configFile(host: Pick<Host, 'env'>): string {
+  const folder = userFolder(host, 'CONFIG')
+  if (folder) return `${folder}/config.json`
   throw new Failure('No place for a configuration file', 'Set HOME or XDG_CONFIG_HOME')
 }
 

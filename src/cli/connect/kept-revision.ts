@@ -4,6 +4,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { createRevision, type Revision } from '../../client/revision.ts'
 import type { Host } from '../host.ts'
+import { userFolder } from './folders.ts'
 
 /** A working server is never further behind than this. */
 const storedMs = 600_000
@@ -13,18 +14,14 @@ const maxStored = 20
 type StoredRevisions = Readonly<Record<string, { readonly atMs: number; readonly revision: string }>>
 
 export function keptRevision(host: Host, apiUrl: string): Revision {
-  const file = fileOf(host)
-  if (file === undefined) return createRevision()
+  const folder = userFolder(host, 'CACHE')
+  if (folder === undefined) return createRevision()
+  const file = `${folder}/revisions.json`
   return createRevision(freshOf(read(file), host.now().getTime())[apiUrl]?.revision, (revision) => {
     const nowMs = host.now().getTime()
     const others = Object.entries(freshOf(read(file), nowMs)).slice(-maxStored)
     write(file, { ...Object.fromEntries(others), [apiUrl]: { atMs: nowMs, revision } })
   })
-}
-
-function fileOf({ env }: Host): string | undefined {
-  const folder = env.XDG_CACHE_HOME || (env.HOME && `${env.HOME}/.cache`)
-  return folder ? `${folder}/svc3/revisions.json` : undefined
 }
 
 function read(file: string): unknown {
