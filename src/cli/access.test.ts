@@ -68,7 +68,7 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
     /^Subjects removed/,
     /User cy@example\.com not found/,
   ],
-  ['rb list-subjects -n svc-ios', 0, /^KIND\tNAME\tNAMESPACE\n$/],
+  ['rb list-subjects -n svc-ios', 0, /^KIND\tNAME\tNAMESPACE\nServiceAccount\tjenkins\tsvc-ios\n$/],
   ['rb add-subject -u ana@example.com -o=json', 0, /^\[\n {2}\{\n {4}"kind": "User",\n {4}"name": "ana@example\.com"/],
   ['rb add-subject -u nobody', 2, /^$/, /"nobody" is not an email address/],
   ['rb add-subject -s jenkins', 2, /^$/, /NAMESPACE:NAME/],

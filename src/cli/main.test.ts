@@ -174,13 +174,13 @@ describe('version', () => {
       assert.equal((await run([word], { env })).stdout, 'client 3.0.0-here\nserver 3.0.0-test\n')
     }
     const { stdout } = await run(['version', '-o', 'json'], { env })
-    assert.deepEqual(JSON.parse(stdout), [{ client: '3.0.0-here', server: '3.0.0-test' }])
+    assert.deepEqual(JSON.parse(stdout), [{ client: '3.0.0-here', server: '3.0.0-test', agents: [] }])
   })
 
   it('svc3 version shows its own when no server answers, with a note', async () => {
     const { exitCode, stdout, stderr } = await run(['--version'])
     assert.deepEqual([exitCode, stdout, lines(stderr).length], [0, 'client 3.0.0-here\n', 1])
     const json = await run(['version', '-o', 'json'])
-    assert.deepEqual([JSON.parse(json.stdout), json.stderr], [[{ client: '3.0.0-here', server: null }], ''])
+    assert.deepEqual([JSON.parse(json.stdout), json.stderr], [[{ client: '3.0.0-here', server: null, agents: [] }], ''])
   })
 })

@@ -1,5 +1,6 @@
 // Runs a command line: finds the command, parses its words, runs it, and reports errors.
 import type { CommandTable } from './command.ts'
+import { readKubeNamespace } from './connect/kube-namespace.ts'
 import { createContext } from './context.ts'
 import { explain } from './explain.ts'
 import { reportFailure } from './failure.ts'
@@ -16,7 +17,7 @@ export async function main(words: readonly string[], processHost: Host, commands
   let namespace: string | undefined
   let options: string[] | undefined
   try {
-    const located = locate(words, commands)
+    const located = locate(asOrka(words, host), commands)
     const { path, found, rest } = located
     const name = ['svc3', ...path].join(' ')
     if (!isLeaf(found) || asksForHelpEarly(rest.slice(0, 1))) {
@@ -40,6 +41,7 @@ export async function main(words: readonly string[], processHost: Host, commands
     host = withGlobalOptions(processHost, parsed)
     namespace = parsed.options.namespace as string | undefined
     signal = command.ownSignals ? new AbortController().signal : host.interruption()
+    host = { ...host, kubeNamespace: (await readKubeNamespace(host)).namespace }
     const context = createContext({ host, parsed, signal, secrets, commands })
     // The parser has made these values from the arguments and options of the command.
     return (await command.run(context, parsed as Parameters<typeof command.run>[1])) ?? 0
@@ -49,6 +51,10 @@ export async function main(words: readonly string[], processHost: Host, commands
     return reportFailure(explained, { host, helpLine: usage, options, secrets, interrupted })
   }
 }
+
+/** In Orka, `vm create` makes a VM configuration. Here it is a synonym of `vm deploy`. */
+const asOrka = (words: readonly string[], { calledAs }: Host): readonly string[] =>
+  calledAs === 'orka3' && words[0] === 'vm' && words[1] === 'create' ? ['vm-config', ...words.slice(1)] : words
 
 /** Puts --debug and --context into the environment, where the rest of the program reads them. Options win over variables. */
 function withGlobalOptions(host: Host, { options: { debug, context } }: Parsed): Host {

@@ -57,6 +57,9 @@ interface ListText<O extends Operation> extends CommandText {
   readonly columns: readonly OutputColumn<ItemOf<O>>[]
   /** `all`: has -A. `namespace`: lists one namespace. `cluster`: the records belong to no namespace. */
   readonly scope: 'all' | 'namespace' | 'cluster'
+  /** Further options, and whether they keep a record. */
+  readonly filters?: Options
+  isMeant?(item: ItemOf<O>, options: Readonly<Record<string, unknown>>): boolean
   nameOf?(item: ItemOf<O>): string
   /** Turns an argument into the name of a record. Throws for an invalid one. */
   parseName?(text: string): string
@@ -73,7 +76,12 @@ export function listCommand<const O extends Operation>(text: ListText<O>): Comma
   return defineCommand({
     ...(text.description !== undefined && { description: text.description }),
     arguments: { names: { value: 'NAME', description: `only these ${many}`, ...names, ...argument, repeatable: true } },
-    options: { ...(scope === 'all' ? allNamespacesOption : {}), ...namespaced, ...printed } as typeof listOptions,
+    options: {
+      ...text.filters,
+      ...(scope === 'all' ? allNamespacesOption : {}),
+      ...namespaced,
+      ...printed,
+    } as typeof listOptions,
     examples: text.examples,
     async run(context, { args, options }) {
       const wanted = args.names.map(parseName)
@@ -89,6 +97,7 @@ export function listCommand<const O extends Operation>(text: ListText<O>): Comma
       const where = scope === 'cluster' ? 'the cluster' : listed.where
       return printChosen(context, {
         ...listed,
+        items: listed.items.filter((item) => text.isMeant?.(item, options) ?? true),
         namespace: scope === 'cluster' ? undefined : listed.namespace,
         kind,
         nameOf,

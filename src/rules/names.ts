@@ -17,6 +17,10 @@ export function realNamespace(name: string, aliases: NamespaceAliases = publicAl
   return name
 }
 
+/** Text with the name of the default namespace as callers of the program `orka3` know it. Other programs have ours. */
+export const spelledAs = (program: string, text: string): string =>
+  /(^|\/)orka3'?$/.test(program) ? text.replaceAll(/\bsvc-default\b/g, 'orka-default') : text
+
 const namespaceForm = /^svc-[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
 export const isNamespaceName = (name: string): boolean => name.length <= 63 && namespaceForm.test(name)
 

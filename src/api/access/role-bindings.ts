@@ -8,6 +8,7 @@ export const Subject = t.Object(
     kind: t.Enum(['User', 'ServiceAccount']),
     name: t.String(),
     namespace: t.Optional(t.String({ description: 'Namespace of a service account' })),
+    implicit: t.Optional(t.Boolean({ description: 'An account of this namespace, which always has the role' })),
   },
   { title: 'Subject' },
 )

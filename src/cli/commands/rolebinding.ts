@@ -23,6 +23,7 @@ const columns: readonly OutputColumn<Subject>[] = [
   { header: 'KIND', cell: (item) => item.kind },
   { header: 'NAME', cell: (item) => item.name },
   { header: 'NAMESPACE', cell: (item) => item.namespace },
+  { header: 'IMPLICIT', wide: true, cell: (item) => (item.implicit ? 'yes' : 'no') },
 ]
 
 const parts = (text: string | undefined): string[] =>
@@ -109,8 +110,6 @@ function missingFrom(members: readonly Subject[], body: SubjectsInput, namespace
   const isUser = (email: string): boolean =>
     members.some(({ kind, name }) => kind === 'User' && name === email.toLowerCase())
   const isAccount = (of: { readonly name: string; readonly namespace: string }): boolean =>
-    // A service account always has access to its own namespace; the service refuses to remove it.
-    realNamespace(of.namespace) === realNamespace(namespace) ||
     members.some(
       ({ kind, name, namespace: place = '' }) =>
         kind === 'ServiceAccount' && name === of.name && realNamespace(place) === realNamespace(of.namespace),

@@ -1,4 +1,5 @@
 // svc3 version
+import { listNodes } from '../../api/nodes/nodes.ts'
 import { getClusterInfo } from '../../api/service/service.ts'
 import { versionAdvice } from '../../rules/versions.ts'
 import { type Context, connected, defineCommand, printed } from '../command.ts'
@@ -11,23 +12,27 @@ export const command = defineCommand({
   examples: [{ line: 'svc3 version', does: 'Show client and server versions' }],
   async run(context) {
     const client = context.host.version
-    const server = await serverVersion(context)
+    const [server, agents = []] = await versionsOf(context)
     const advice = server === undefined ? undefined : versionAdvice(client, server)
     if (advice !== undefined) context.note(advice)
-    const text = server === undefined ? `client ${client}` : `client ${client}\nserver ${server}`
-    if (context.isData) await context.done('', { client, server: server ?? null })
-    else context.host.stdout.write(`${text}\n`)
+    const lines = Object.entries({ client, server, agents: agents.join(', ') }).filter(([, version]) => version)
+    if (context.isData) await context.done('', { client, server: server ?? null, agents })
+    else context.host.stdout.write(lines.map((line) => `${line.join(' ')}\n`).join(''))
   },
 })
 
-/** Returns undefined, and prints a note, if no server answers. */
-async function serverVersion(context: Context): Promise<string | undefined> {
+/** Returns nothing, and prints a note, if no server answers. */
+async function versionsOf(context: Context): Promise<[server?: string, agents?: string[]]> {
+  const { signal } = context
   try {
-    const { client } = await context.connect(limits)
-    return (await client.call(getClusterInfo, { signal: context.signal })).version
+    const { client, namespace } = await context.connect(limits)
+    const { version } = await client.call(getClusterInfo, { signal })
+    // Without a login, only the server says its version.
+    const nodes = await client.listAll(listNodes, { params: { namespace }, signal }).catch(() => [])
+    return [version, [...new Set(nodes.map((node) => node.version))].sort()]
   } catch (error) {
     if (context.signal.aborted) throw error
     context.note(error instanceof Error ? error.message : 'No server answers')
-    return undefined
+    return []
   }
 }

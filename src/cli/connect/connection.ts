@@ -7,9 +7,11 @@ import path from 'node:path'
 import { ApiError } from '../../api/errors.ts'
 import { processExists } from '../../platform/lock-file.ts'
 import { isLoopback } from '../../rules/addresses.ts'
+import { defaultNamespace, spelledAs } from '../../rules/names.ts'
 import type { Host } from '../host.ts'
 import { didYouMean } from '../line/suggest.ts'
 import { Failure, UsageError } from '../line/usage.ts'
+import { userFolder } from './folders.ts'
 
 export interface ServerConnection {
   readonly apiUrl: string
@@ -41,7 +43,7 @@ interface Renewal {
   readonly clientId: string
 }
 
-type Fields = Readonly<Record<string, unknown>>
+export type Fields = Readonly<Record<string, unknown>>
 
 export function findConnection(host: Host): ServerConnection {
   const { SVC3_API_URL, SVC3_DATA, SVC3_TOKEN } = host.env
@@ -137,7 +139,8 @@ const isSame = (a: string, b: string): boolean => new URL(a).origin === new URL(
 /** Chooses the namespace: the option, the environment, the context, or the default, in this order. */
 export function chooseNamespace(host: Host, flag: string | undefined, connection: ServerConnection): string {
   const { SVC3_DEFAULT_NAMESPACE, ORKA_DEFAULT_NAMESPACE } = host.env
-  return flag || SVC3_DEFAULT_NAMESPACE || ORKA_DEFAULT_NAMESPACE || connection.namespace || 'svc-default'
+  const otherwise = host.kubeNamespace ?? spelledAs(host.calledAs, defaultNamespace)
+  return flag || SVC3_DEFAULT_NAMESPACE || ORKA_DEFAULT_NAMESPACE || connection.namespace || otherwise
 }
 
 /** The folder of the local server's state. */
@@ -202,9 +205,9 @@ export const unknownContext = (name: string, known: readonly string[], file: str
 }
 
 /** Returns the file and its content; undefined if the file does not exist. */
-export function readCliConfig({ env }: Host): { readonly file: string; readonly config: Fields | undefined } {
-  const folder = env.XDG_CONFIG_HOME || (env.HOME && `${env.HOME}/.config`)
-  const file = `${folder}/svc3/config.json`
+export function readCliConfig(host: Host): { readonly file: string; readonly config: Fields | undefined } {
+  const folder = userFolder(host, 'CONFIG')
+  const file = `${folder}/config.json`
   return { file, config: folder ? readJson(file) : undefined }
 }
 

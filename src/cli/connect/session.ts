@@ -23,7 +23,7 @@ export function openClient(
   return createClient({
     baseUrl: connection.apiUrl,
     token: connection.token,
-    userAgent: 'svc3-cli',
+    userAgent: `${host.calledAs}-cli`,
     revision: keptRevision(host, connection.apiUrl),
     transport: transportFor(host, connection, secrets),
     ...(timeoutMs !== undefined && { timeoutMs }),

@@ -49,6 +49,15 @@ describe('spelling', () => {
       assert.deepEqual(await namesIn(`${all}?fieldSelector=${selector}`), ['orka-doc1'])
   })
 
+  it('spelling of the default namespace is that of Orka for the command line called as orka3', async () => {
+    const names = async (agent: string) => {
+      const { body } = await service.call('GET', all, { headers: { 'user-agent': agent } })
+      return body.items.map(({ name }: { name: string }) => name)
+    }
+    assert.deepEqual(await names('orka3-cli'), ['orka-default', 'orka-doc1', 'svc-doc2'])
+    assert.deepEqual(await names('svc3-cli'), ['svc-default', 'orka-doc1', 'svc-doc2'])
+  })
+
   it('spelling: developers see their namespaces, in whichever spelling these were created', async () => {
     const body = { users: ['dora@example.com'] }
     await service.call('POST', `${orka}/rolebindings/orka-dev/subjects/add`, { body })

@@ -45,13 +45,15 @@ export function spellAnswers(app: App, services: SpellingServices): void {
 }
 
 /** The namespaces of a request, in its own spelling. */
-export function usedIn({ params, body, routeOptions }: FastifyRequest): unknown[] {
+export function usedIn({ params, body, routeOptions, headers }: FastifyRequest): unknown[] {
   const { name, namespace, serviceaccounts } = (body ?? {}) as Record<string, unknown>
   const accounts = Array.isArray(serviceaccounts) ? (serviceaccounts as readonly { namespace?: unknown }[]) : []
   return [
     routeOptions.config.operation === 'createNamespace' ? name : namespace,
     ...accounts.map((account) => account?.namespace),
     (params as { namespace?: unknown }).namespace,
+    // The command line, called as orka3, also lists namespaces and records of the cluster in this spelling.
+    ...(headers['user-agent'] === 'orka3-cli' ? ['orka-default'] : []),
   ]
 }
 

@@ -22,18 +22,15 @@ export interface AwaitServices extends InterruptionServices {
 /** How long the VM of a caller who has left may still start. A client repeats a lost request for up to a minute. */
 const abandonedMs = 90_000
 
-interface Awaited {
-  readonly timeoutMs: number
-  readonly expedite?: AbortSignal | undefined
-  /** Aborts when the caller disconnects. Set if the VM is deleted then, unless it runs or the request is repeated. */
-  readonly gone?: AbortSignal | undefined
-}
-
-/** If this throws because the VM failed or took too long, the VM has been removed. */
+/**
+ * If this throws because the VM failed or took too long, the VM has been removed. When `gone` aborts, it is removed soon,
+ * unless it runs or the request is repeated.
+ */
 export async function awaitDeployment(
   services: AwaitServices,
   created: Entry<VmRecord>,
-  { timeoutMs, expedite, gone }: Awaited,
+  timeoutMs: number,
+  { expedite, gone }: { readonly expedite?: AbortSignal | undefined; readonly gone?: AbortSignal | undefined },
 ): Promise<Entry<VmRecord>> {
   const { key, value } = created
   const end = timestamp(new Date(Date.parse(value.createdAt) + timeoutMs))

@@ -247,6 +247,8 @@ const restore = changeCommand({
     `Image ${name} is at version ${current}, which is version ${version} again.`,
 })
 
+const architectures = { type: 'choice', choices: ['amd64', 'arm64'] } as const
+
 const list = listCommand({
   description: 'Images belong to the cluster and are the same in every namespace.',
   examples: [
@@ -254,6 +256,11 @@ const list = listCommand({
     { line: 'svc3 image list tiny-arm64 -o wide', does: 'Show one image with its source' },
   ],
   list: imageKind.list,
+  filters: {
+    type: { ...architectures, description: 'Only images of this architecture' },
+    arch: { ...architectures, description: 'The same as --type' },
+  },
+  isMeant: (image, { type, arch }) => [type ?? image.type, arch ?? image.type].every((each) => each === image.type),
   // New columns come last, because scripts rely on the positions of the others.
   columns: [
     ...columns,

@@ -1,16 +1,14 @@
 // svc3 user kubeconfig: makes a kubeconfig for the Kubernetes API of the server. It contains no token; kubectl runs `svc3
 // user get-token`.
 import fs from 'node:fs/promises'
-import os from 'node:os'
 import path from 'node:path'
 import { getClusterInfo } from '../../../api/service/service.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.ts'
 import { defineCommand, namespaced } from '../../command.ts'
-import { dataDir, type ServerConnection } from '../../connect/connection.ts'
+import { dataDir, type Fields, type ServerConnection } from '../../connect/connection.ts'
+import { fieldsInYaml, kubeconfigFile } from '../../connect/kube-namespace.ts'
 import type { Host } from '../../host.ts'
 import { Failure } from '../../line/usage.ts'
-
-type Fields = Readonly<Record<string, unknown>>
 
 export const command = defineCommand({
   description:
@@ -42,13 +40,13 @@ export const command = defineCommand({
       namespace,
       exec: execOf(host, connection),
     })
-    const { parse, stringify } = await import('yaml')
+    const { stringify } = await import('yaml')
     if (!options.merge) {
       host.stdout.write(stringify(made, { lineWidth: 0 }))
       return 0
     }
-    const file = fileOf(host)
-    const known = fieldsIn(parse, (await readFileIfPresent(file)) ?? '')
+    const file = kubeconfigFile(host)
+    const known = await fieldsInYaml((await readFileIfPresent(file)) ?? '')
     if (!known) throw new Failure(`${file} is not a kubeconfig`, 'Move it away, or set KUBECONFIG')
     await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
     await writeFileAtomically(file, stringify(merged(known, made), { lineWidth: 0 }), { mode: 0o600 })
@@ -89,22 +87,6 @@ function execOf(host: Host, { context, source, apiUrl }: ServerConnection): Fiel
     env,
     interactiveMode: 'Never',
     provideClusterInfo: false,
-  }
-}
-
-/** The first file of KUBECONFIG, as in kubectl. */
-const fileOf = (host: Host): string => {
-  const [first] = (host.env.KUBECONFIG ?? '').split(path.delimiter).filter((each) => each !== '')
-  return path.resolve(host.workingDir, first ?? path.join(host.env.HOME || os.homedir(), '.kube', 'config'))
-}
-
-/** Returns the fields of a YAML object; undefined for any other text. */
-function fieldsIn(parse: (text: string) => unknown, text: string): Fields | undefined {
-  try {
-    const found = parse(text) ?? {}
-    return typeof found === 'object' && !Array.isArray(found) ? (found as Fields) : undefined
-  } catch {
-    return undefined
   }
 }
 

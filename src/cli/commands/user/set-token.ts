@@ -25,11 +25,7 @@ export const command = defineCommand({
   async run(context, { args }) {
     const { host } = context
     if (args.token !== '-')
-      noteOnce(
-        context,
-        'token',
-        'Other users of this machine can see a token on the command line; pass - to read it from standard input',
-      )
+      noteOnce(context, 'token', 'Other users of this machine can see the token; pass - to read it from standard input')
     const token = (args.token === '-' ? await readPassword(context, 'Token: ', wanted) : args.token).trim()
     if (!/^[\x21-\x7e]+$/.test(token))
       throw new UsageError('Invalid token: it contains spaces or other characters that are not allowed')

@@ -82,6 +82,7 @@ export const command = defineCommand({
     ...waiting,
     wait: { type: 'boolean', description: 'Wait until done (default)' },
     'no-wait': { type: 'boolean', description: 'Return at once; a VM that fails is kept' },
+    yes: { type: 'boolean', short: 'y', description: 'For scripts of Orka; a deploy asks nothing' },
     'dry-run': { type: 'boolean', description: 'Only show which node and image it would use' },
     ...namespaced,
     ...printed,

@@ -210,6 +210,20 @@ describe('role bindings', () => {
   const see = async (namespace: string): Promise<number> =>
     (await service.call('GET', `${at(namespace)}/events`, { token: service.devToken })).status
 
+  it('role bindings list the accounts of their namespace, which have the role without being added', async () => {
+    await create('svc-ios')
+    for (const namespace of ['svc-ios', 'svc-default'])
+      await service.call('POST', `${at(namespace)}/serviceaccounts/jenkins`)
+    const serviceaccounts = [{ name: 'jenkins', namespace: 'svc-default' }]
+    await service.call('POST', `${subjects('svc-ios')}/add`, { body: { serviceaccounts } })
+    const account = (namespace: string) => ({ kind: 'ServiceAccount', name: 'jenkins', namespace })
+    const list = async () => (await service.call('GET', subjects('svc-ios'))).body.items
+    assert.deepEqual(await list(), [account('svc-default'), { ...account('svc-ios'), implicit: true }])
+    const own = [{ name: 'jenkins', namespace: 'svc-ios' }]
+    await service.call('POST', `${subjects('svc-ios')}/add`, { body: { serviceaccounts: own } })
+    assert.deepEqual(await list(), [account('svc-default'), account('svc-ios')])
+  })
+
   it('role bindings add and remove a user, and a repetition changes nothing', async () => {
     await create('svc-ios')
     assert.equal(await see('svc-ios'), 403)

@@ -95,7 +95,15 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
         collections.serviceAccounts.view.subscribe(() => notify([bindings.key(namespace, devRole)])),
     }),
 
-    listSubjects: ({ params }) => subjectsView(bindings.get(params.namespace, checkRole(params.role))?.value ?? empty),
+    listSubjects({ params: { namespace, role } }) {
+      const { items } = subjectsView(bindings.get(namespace, checkRole(role))?.value ?? empty)
+      const bound = new Set(items.map((subject) => `${subject.namespace}/${subject.name}`))
+      const own = collections.serviceAccounts.list(namespace).filter(({ value }) => !bound.has(pathOf(value)))
+      const kind = 'ServiceAccount'
+      return {
+        items: [...items, ...own.map(({ value: { name } }) => ({ kind, name, namespace, implicit: true }) as const)],
+      }
+    },
 
     async addSubjects({ params, body }) {
       const role = checkRole(params.role)

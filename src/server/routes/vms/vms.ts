@@ -76,12 +76,8 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       // A repeated request finds its VM, which has an event already.
       const hasEvent = created === undefined
       if (!isAwaited) return new Answer(202, created ?? vmView(entry), hasEvent)
-      const awaited = {
-        timeoutMs: timeoutMsOf(body),
-        expedite,
-        gone: query?.onDisconnect === 'delete' ? gone : undefined,
-      }
-      return new Answer(201, vmView(await awaitDeployment(services, entry, awaited)), hasEvent)
+      const signals = { expedite, ...(query?.onDisconnect === 'delete' && { gone }) }
+      return new Answer(201, vmView(await awaitDeployment(services, entry, timeoutMsOf(body), signals)), hasEvent)
     },
 
     async deleteVm({ params: { namespace, vm }, query, principal, accepted }) {
