@@ -4,6 +4,7 @@ import { isLoopback } from '../rules/addresses.ts'
 import { asTyped } from './called-as.ts'
 import type { CommandTable, Context } from './command.ts'
 import { chooseNamespace, findConnection, type ServerConnection } from './connect/connection.ts'
+import { withKubeNamespace } from './connect/kube-namespace.ts'
 import { renewToken } from './connect/renew.ts'
 import { openClient } from './connect/session.ts'
 import { meetServer } from './connect/trust.ts'
@@ -70,7 +71,8 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
       nameOverridden(connection)
       if (connection.apiUrl.startsWith('https:')) await meetServer(host, connection, signal)
       else warnOfClearText(connection)
-      const namespace = chooseNamespace(host, options.namespace as string | undefined, connection)
+      const named = await withKubeNamespace(host, connection)
+      const namespace = chooseNamespace(host, options.namespace as string | undefined, named)
       const flags = ['namespace', 'context'].map((name) => {
         const given = options[name]
         return given === undefined ? '' : ` ${name === 'namespace' ? '-n' : '--context'} ${given}`

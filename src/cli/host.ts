@@ -28,8 +28,6 @@ export interface Host {
   readonly version: string
   /** Identifies the shell that runs this program, if known. */
   readonly shell?: string
-  /** The default namespace of callers of `orka3`, from a kubeconfig. */
-  readonly kubeNamespace?: string | undefined
   /** The folder that holds bin/ and package.json. */
   readonly checkout: string
   /** Whether the program was installed as a package. If so, it needs no build, and data does not go into its folder. */

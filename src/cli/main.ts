@@ -1,6 +1,5 @@
 // Runs a command line: finds the command, parses its words, runs it, and reports errors.
 import type { CommandTable } from './command.ts'
-import { readKubeNamespace } from './connect/kube-namespace.ts'
 import { createContext } from './context.ts'
 import { explain } from './explain.ts'
 import { reportFailure } from './failure.ts'
@@ -41,7 +40,6 @@ export async function main(words: readonly string[], processHost: Host, commands
     host = withGlobalOptions(processHost, parsed)
     namespace = parsed.options.namespace as string | undefined
     signal = command.ownSignals ? new AbortController().signal : host.interruption()
-    host = { ...host, kubeNamespace: (await readKubeNamespace(host)).namespace }
     const context = createContext({ host, parsed, signal, secrets, commands })
     // The parser has made these values from the arguments and options of the command.
     return (await command.run(context, parsed as Parameters<typeof command.run>[1])) ?? 0

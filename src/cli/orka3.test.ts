@@ -58,7 +58,7 @@ describe('the default namespace', () => {
     assert.equal(await pathOf('orka3', 'vm list', { env: both }), '/api/v1/namespaces/orka-ci/vms')
     assert.match(
       (await called('orka3', 'config view', { env })).stderr,
-      /Contexts without a namespace use orka-ios, of context orka in \S+kubeconfig\n/,
+      /The default namespace is orka-ios, of context orka in \S+kubeconfig\n/,
     )
     for (const text of [kubeconfig('x', 'mine'), 'orka: [', 'orka', '- orka', 'contexts: orka']) {
       fs.writeFileSync(file, text)

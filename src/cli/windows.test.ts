@@ -47,6 +47,6 @@ describe('Windows', () => {
     const env = { ...windows, SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token }
     const { exitCode, stderr } = await run(['vm', 'ssh', 'demo'], { env })
     assert.deepEqual([exitCode, service.requests.length], [1, 0])
-    assert.match(stderr, /^svc3: svc3 vm ssh does not run on Windows\nsvc3: Run it in WSL, or /)
+    assert.match(stderr, /^svc3: svc3 vm ssh does not run on Windows\nsvc3: Run it in WSL\n$/)
   })
 })

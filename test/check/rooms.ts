@@ -53,7 +53,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   },
   'cli/connect': {
     imports: 'api, cli, cli/line, cli/output, client, platform, rules',
-    packages: 'openid-client (oidc.ts)',
+    packages: 'openid-client (oidc.ts), yaml (kube-namespace.ts)',
   },
   'cli/line': { imports: 'api, cli, rules' },
   'cli/output': { imports: 'cli, rules', packages: 'yaml (output.ts)' },

@@ -127,9 +127,7 @@ const DeployQuery = t.Object({
   ),
   onDisconnect: t.Optional(
     t.Enum(['keep', 'delete'], {
-      description:
-        'If the caller disconnects before the VM runs: keep it (default), or delete it unless it runs within 90 seconds ' +
-        'or the request is repeated with its `Idempotency-Key`',
+      description: 'If the caller disconnects: keep the VM (default), or delete it unless it runs within 90 s',
     }),
   ),
 })

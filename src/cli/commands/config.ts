@@ -4,7 +4,7 @@ import path from 'node:path'
 import { defineCommand, printed } from '../command.ts'
 import { editConfig, editContext } from '../connect/config.ts'
 import { checkUrl, fieldsOf, readCliConfig, textField, unknownContext } from '../connect/connection.ts'
-import { readKubeNamespace } from '../connect/kube-namespace.ts'
+import { kubeconfigFile, kubeNamespace } from '../connect/kube-namespace.ts'
 import { checkFingerprint, pin, readAuthorities } from '../connect/trust.ts'
 import type { Host } from '../host.ts'
 import { UsageError } from '../line/usage.ts'
@@ -99,8 +99,8 @@ const view = defineCommand({
     })
     for (const name of ['SVC3_API_URL', 'SVC3_DATA', 'SVC3_CONTEXT'])
       if (context.host.env[name]) context.note(`${name} is set and overrides the current context`)
-    const { namespace, file } = await readKubeNamespace(context.host)
-    if (namespace) context.note(`Contexts without a namespace use ${namespace}, of context orka in ${file}`)
+    const kube = await kubeNamespace(context.host)
+    if (kube) context.note(`The default namespace is ${kube}, of context orka in ${kubeconfigFile(context.host)}`)
     await context.print(items, columns, 'No contexts. Create one with svc3 config set --api-url URL')
   },
 })

@@ -139,8 +139,8 @@ const isSame = (a: string, b: string): boolean => new URL(a).origin === new URL(
 /** Chooses the namespace: the option, the environment, the context, or the default, in this order. */
 export function chooseNamespace(host: Host, flag: string | undefined, connection: ServerConnection): string {
   const { SVC3_DEFAULT_NAMESPACE, ORKA_DEFAULT_NAMESPACE } = host.env
-  const otherwise = host.kubeNamespace ?? spelledAs(host.calledAs, defaultNamespace)
-  return flag || SVC3_DEFAULT_NAMESPACE || ORKA_DEFAULT_NAMESPACE || connection.namespace || otherwise
+  const otherwise = connection.namespace || spelledAs(host.calledAs, defaultNamespace)
+  return flag || SVC3_DEFAULT_NAMESPACE || ORKA_DEFAULT_NAMESPACE || otherwise
 }
 
 /** The folder of the local server's state. */

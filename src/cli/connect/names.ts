@@ -6,6 +6,7 @@ import { base, inNamespace, type Operation } from '../../api/operation.ts'
 import type { listVms } from '../../api/vms/vms.ts'
 import type { Host } from '../host.ts'
 import { chooseNamespace, findConnection } from './connection.ts'
+import { withKubeNamespace } from './kube-namespace.ts'
 import { openClient } from './session.ts'
 
 type LiveNames = ListedNoun | 'tags'
@@ -27,7 +28,7 @@ interface NamesRequest {
 
 /** Throws if the service does not answer in time. */
 export async function liveNames(host: Host, { kind, namespace, timeoutMs }: NamesRequest): Promise<string[]> {
-  const connection = findConnection(host)
+  const connection = await withKubeNamespace(host, findConnection(host))
   const client = openClient(host, connection, { timeoutMs, attempts: 1 })
   const params = { namespace: chooseNamespace(host, namespace, connection) }
   const noun = kind === 'tags' ? 'nodes' : kind

@@ -132,7 +132,9 @@ export const command = defineCommand({
       timeoutMs: millisecondsOf(options.timeout) + graceMs,
       query: {
         ...(options['on-quota'] === 'refuse' && { onQuota: options['on-quota'] }),
-        ...(isUnattended(context) && !options['no-wait'] && { onDisconnect: 'delete' as const }),
+        // A job that is killed cannot delete its VM. A person who presses Ctrl-C can.
+        ...((!context.host.stderr.isTerminal || context.host.env.CI) &&
+          !options['no-wait'] && { onDisconnect: 'delete' as const }),
       },
     }
     const vm = isGenerated
@@ -161,9 +163,6 @@ interface How {
   readonly timeoutMs: number
   readonly query: { readonly onQuota?: 'refuse'; readonly onDisconnect?: 'delete' }
 }
-
-/** A job that is killed never deletes its VM. A person who presses Ctrl-C can. */
-const isUnattended = ({ host }: Context): boolean => !host.stderr.isTerminal || Boolean(host.env.CI)
 
 /**
  * Sends one request whose response comes when the VM runs. The service then knows that a caller waits, and deletes a VM

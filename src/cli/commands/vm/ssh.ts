@@ -40,12 +40,8 @@ export const command = defineCommand({
   ],
   async run(context, { args, options }) {
     const { host, signal } = context
-    // Proxy commands, askpass scripts and their sockets are those of a POSIX shell.
-    if (host.env.OS === 'Windows_NT')
-      throw new Failure(
-        'svc3 vm ssh does not run on Windows',
-        'Run it in WSL, or run ssh with the address of svc3 vm list',
-      )
+    // ssh would run the proxy command and the askpass script without a POSIX shell.
+    if (host.env.OS === 'Windows_NT') throw new Failure('svc3 vm ssh does not run on Windows', 'Run it in WSL')
     // On a terminal, ssh asks for the password itself, which is safer than passing it on.
     const hasPassword = options['password-stdin'] && !host.stdin.isTerminal
     const password = hasPassword ? await readPassword(context, '') : undefined

@@ -98,11 +98,10 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
     listSubjects({ params: { namespace, role } }) {
       const { items } = subjectsView(bindings.get(namespace, checkRole(role))?.value ?? empty)
       const bound = new Set(items.map((subject) => `${subject.namespace}/${subject.name}`))
-      const own = collections.serviceAccounts.list(namespace).filter(({ value }) => !bound.has(pathOf(value)))
-      const kind = 'ServiceAccount'
-      return {
-        items: [...items, ...own.map(({ value: { name } }) => ({ kind, name, namespace, implicit: true }) as const)],
-      }
+      const own = collections.serviceAccounts.list(namespace).map(({ value: { name } }) => name)
+      const account = { kind: 'ServiceAccount', namespace, implicit: true } as const
+      const isOther = (name: string): boolean => !bound.has(`${namespace}/${name}`)
+      return { items: [...items, ...own.filter(isOther).map((name) => ({ ...account, name }))] }
     },
 
     async addSubjects({ params, body }) {
