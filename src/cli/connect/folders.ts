@@ -1,3 +1,4 @@
+// The folders of this user that svc3 writes.
 import type { Host } from '../host.ts'
 
 /** The folder of svc3's files for this user; undefined without a home. Windows has no HOME. */
