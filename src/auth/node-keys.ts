@@ -1,7 +1,7 @@
 // How hosts join as nodes. With a join token, which the service signs, a host registers its public key. From then on it
 // authenticates by signatures of that key.
 import { createPublicKey, type KeyObject, randomUUID, verify } from 'node:crypto'
-import { errors, jwtVerify, SignJWT } from 'jose'
+import { errors, type JWTPayload, jwtVerify, SignJWT } from 'jose'
 import type { Clock } from '../platform/clock.ts'
 import { isCanonicalToken } from './canonical-token.ts'
 import type { SigningKeys } from './signing-keys.ts'
@@ -22,6 +22,8 @@ export interface JoinGrant {
   /** An upper bound, because clocks of servers differ. */
   readonly issuedAt: Date
   readonly expiresAt: Date
+  /** Tags of the nodes that join. */
+  readonly tags?: readonly string[]
 }
 
 interface Signed {
@@ -37,6 +39,7 @@ export interface NodeKeys {
     namespace: string,
     seconds: number,
     once?: 'once',
+    tags?: readonly string[],
   ): Promise<{ id: string; token: string; expiresAt: Date }>
   /** Returns undefined for an invalid token. */
   openJoinToken(token: string): Promise<JoinGrant | undefined>
@@ -46,11 +49,11 @@ export interface NodeKeys {
 
 export function createNodeKeys(keys: SigningKeys, clock: Clock): NodeKeys {
   return {
-    async issueJoinToken(namespace, seconds, once) {
+    async issueJoinToken(namespace, seconds, once, tags) {
       const nowSeconds = Math.floor(clock.now().getTime() / 1_000)
       const { kid, privateKey } = await keys.signer((nowSeconds + seconds + skewSeconds) * 1_000)
       const jti = randomUUID()
-      const token = await new SignJWT({ namespace, jti, ...(once && { once: true }) })
+      const token = await new SignJWT({ namespace, jti, ...(once && { once: true }), ...(tags && { tags }) })
         .setProtectedHeader({ alg: 'EdDSA', kid, typ: 'JWT' })
         .setIssuer(issuer)
         .setAudience(audience)
@@ -70,12 +73,13 @@ export function createNodeKeys(keys: SigningKeys, clock: Clock): NodeKeys {
           clockTolerance: skewSeconds,
           currentDate: clock.now(),
         })
-        const { namespace, once, jti, iat = 0, exp = 0 } = payload
+        const { namespace, once, jti, iat = 0, exp = 0, tags } = payload as JWTPayload & Pick<JoinGrant, 'tags'>
         if (typeof namespace !== 'string' || (once === true && typeof jti !== 'string')) return undefined
         return {
           namespace,
           issuedAt: new Date((iat + skewSeconds) * 1_000),
           expiresAt: new Date(exp * 1_000),
+          ...(tags && { tags }),
           ...(jti && { id: idOf(jti), ...(once === true && { onceId: jti }) }),
         }
       } catch (error) {

@@ -154,6 +154,9 @@ const plan: Readonly<Record<string, How>> = {
   },
   'svc3 remote-iso pull ventura.iso': { exit: 5 },
   'svc3 remote-iso pull ventura.iso mine --wait': { exit: 5 },
+  'svc3 migrate from http://10.221.188.20 --plan plan.json': { as: { 'http://10.221.188.20': 'backup' } },
+  'svc3 migrate from plan.json --apply --passwords passwords.json': {},
+  'svc3 migrate from http://10.221.188.20 --token-file token --check': { as: { 'http://10.221.188.20': 'backup' } },
   'svc3 migrate scan /var/log/nginx --summary': { as: { '/var/log/nginx': 'scripts/' } },
   'svc3 migrate scan . --strict -o sarif > legacy.sarif': { as: { '.': 'scripts/' } },
   'svc3 events --for vm/demo --watch': { until: /vms\/demo/, exit: 130 },
@@ -282,6 +285,9 @@ before(async () => {
   await fs.writeFile(path.join(folder, 'disk.qcow2'), Buffer.alloc(2 ** 20))
   await fs.writeFile(path.join(folder, 'ventura.iso'), randomDisc(2 ** 16))
   await fs.mkdir(path.join(folder, 'scripts'))
+  await fs.mkdir(path.join(folder, 'backup'))
+  await fs.writeFile(path.join(folder, 'backup/namespaces.json'), '[{"name":"orka-default"},{"name":"orka-moved"}]')
+  await fs.writeFile(path.join(folder, 'passwords.json'), '{}')
   await fs.writeFile(path.join(folder, 'scripts/build.sh'), 'make\n')
   await fs.writeFile(path.join(folder, '.gitlab-ci.yml'), 'build: make\n')
   await fs.writeFile(path.join(folder, 'ssh'), '#!/bin/sh\necho "ssh $*"\n', { mode: 0o755 })

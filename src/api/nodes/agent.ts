@@ -193,7 +193,7 @@ export const joinCluster = operation({
     uid: t.String(),
     joinToken: t.Optional(t.String({ description: 'ID of the token, not the token' })),
   }),
-  refuses: ['Unauthorized', 'AlreadyExists', 'Invalid', 'NotFound'],
+  refuses: ['Unauthorized', 'AlreadyExists', 'Invalid', 'NotFound', 'Conflict'],
   example: {
     body: {
       token: 'eyJhbGciOiJFZERTQSJ9.e30.c2ln',

@@ -171,6 +171,24 @@ export const deleteNode = operation({
   },
 })
 
+const expectedFields = ['name', 'namespace', 'orkaTags', 'createdAt', 'resourceVersion'] as const
+const ExpectedNode = t.Pick(Node, [...expectedFields], { title: 'ExpectedNode' })
+export type ExpectedNode = t.Static<typeof ExpectedNode>
+
+export const listExpectedNodes = listOperation({
+  id: 'listExpectedNodes',
+  noun,
+  path: `${inNamespace}/expectednodes`,
+  allow: 'admin',
+  summary: 'List the hosts that are expected to join, and the tags that they get',
+  item: ExpectedNode,
+  refuses: ['NotFound'],
+  example: {
+    params: { namespace: 'svc-default' },
+    item: Object.fromEntries(expectedFields.map((field) => [field, example[field]])),
+  },
+})
+
 export const createJoinToken = operation({
   id: 'createJoinToken',
   method: 'POST',
@@ -181,12 +199,16 @@ export const createJoinToken = operation({
   involves: 'params.namespace',
   involvesKind: 'namespaces',
   past: 'created join token {id} for {name}',
-  tells: ['duration'],
-  description: 'Nodes join the namespace of the path.',
+  tells: ['duration', 'node', 'tags'],
+  description:
+    'Nodes join the namespace of the path. With `node`, the host of that name is expected there: it gets the tags with any ' +
+    'token of the namespace, and cannot join another one.',
   body: t.Object(
     {
       duration: t.Optional(t.String({ minLength: 1, maxLength: 64, description: 'Default: one hour' })),
       reusable: Flag('Allow several hosts until it expires; otherwise one'),
+      node: t.Optional(t.String({ minLength: 1, maxLength: 256, description: 'Name of the expected host' })),
+      tags: t.Optional(t.Array(t.String({ maxLength: 256 }), { maxItems: 32, description: 'Tags of the new nodes' })),
     },
     { title: 'JoinTokenRequest' },
   ),
@@ -205,7 +227,7 @@ export const createJoinToken = operation({
     },
     { title: 'JoinToken' },
   ),
-  refuses: ['Invalid'],
+  refuses: ['Invalid', 'AlreadyExists'],
   example: {
     params: { namespace: 'svc-default' },
     body: { duration: '1h' },

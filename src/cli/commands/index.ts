@@ -179,6 +179,7 @@ export const commands: CommandTable = {
       drain: 'Drain a node before maintenance',
       delete: 'Remove a node from the cluster',
       'join-token': 'Create a token with which hosts join as nodes',
+      expected: 'List the hosts that are expected to join',
     }),
   },
   registrycredential: {
@@ -227,8 +228,9 @@ export const commands: CommandTable = {
     }),
   },
   migrate: {
-    summary: 'Migrate from the 2.4.x API: find old calls and their replacements',
+    summary: 'Migrate from Orka: carry a 3.x cluster over, and find old calls of the 2.4.x API',
     commands: {
+      from: { summary: 'Carry a cluster of Orka 3.x over (admin)', load: () => import('./migrate/from.ts') },
       scan: { summary: 'Find calls of the 2.4.x API in files and logs', load: () => import('./migrate/scan.ts') },
       map: { summary: 'Show what replaces each call of the 2.4.x API', load: () => import('./migrate/map.ts') },
       usage: { summary: 'Show who still calls the 2.4.x API (admin)', load: () => import('./migrate/usage.ts') },

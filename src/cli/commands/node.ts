@@ -6,6 +6,7 @@ import {
   createJoinToken,
   deleteNode,
   drainNode,
+  listExpectedNodes,
   listNodes,
   moveNode,
   type Node,
@@ -272,6 +273,8 @@ const joinToken = defineCommand({
       description: 'Lifetime, for example 30m or 7d',
     },
     reusable: { type: 'boolean', description: 'Let several hosts join with it until it expires' },
+    name: { type: 'string', value: 'NAME', names: 'new', description: 'Host to expect; gets the tags with any token' },
+    tag: { type: 'string', value: 'TAG', repeatable: true, description: 'Tag of the nodes that join; repeatable' },
     ...namespaced,
     ...printed,
   },
@@ -279,12 +282,14 @@ const joinToken = defineCommand({
     { line: 'svc3 node join-token -n svc-ios', does: 'Join a host to the namespace of a team within an hour' },
     { line: 'svc3 node join-token --reusable --duration 1d', does: 'Join any number of hosts today' },
     { line: 'svc3 node join-token --duration 7d -o json', does: 'Valid for a week; show when it expires' },
+    { line: 'svc3 node join-token --name mini-arm-14 --tag ios', does: 'Expect a host, and tag it when it joins' },
   ],
-  async run(context, { options: { duration, reusable } }) {
+  async run(context, { options: { duration, reusable, name: node, tag } }) {
+    const tags = tag.length > 0 ? tag.map(checkTag) : undefined
     const { client, namespace } = await context.connect()
     const issued = await client.call(createJoinToken, {
       params: { namespace },
-      body: { ...defined({ duration }), ...(reusable && { reusable }) },
+      body: { ...defined({ duration, node, tags }), ...(reusable && { reusable }) },
       signal: context.signal,
     })
     if (context.isData) await context.done('', issued)
@@ -298,6 +303,19 @@ const joinToken = defineCommand({
   },
 })
 
+const expected = listCommand({
+  description: 'Hosts that join-token --name expects, and the tags that they get when they join. For administrators.',
+  argument: { names: 'new' },
+  examples: [{ line: 'svc3 node expected -n svc-ios', does: 'List the hosts that have not joined yet' }],
+  list: listExpectedNodes,
+  columns: [
+    { header: 'NAME', keep: 'always', cell: (node) => node.name },
+    { header: 'TAGS', cell: (node) => node.orkaTags.join(',') || undefined },
+    { header: 'CREATED', cell: (node) => ({ time: node.createdAt }) },
+  ],
+  scope: 'all',
+})
+
 export const commands = {
   list,
   show,
@@ -309,4 +327,5 @@ export const commands = {
   drain,
   delete: deleteNodes,
   'join-token': joinToken,
+  expected,
 }

@@ -9,6 +9,7 @@ import { EventShares } from './event-shares.ts'
 import type { EventRecord } from './events.ts'
 import type {
   BootOrderRecord,
+  ExpectedNodeRecord,
   ImageRecord,
   NodeRecord,
   PoolRecord,
@@ -228,6 +229,7 @@ const kinds = {
     'service',
     raising(({ tags, namespace, isCordoned }) => [tags, namespace, isCordoned]),
   ),
+  expectedNodes: kind<ExpectedNodeRecord>('/expected-nodes/', 'service'),
   images: kind<ImageRecord>('/images/', madeIn, raising(imageSpec)),
   isos: kind<ImageRecord>('/isos/', madeIn, raising(imageSpec)),
   bootOrders: kind<BootOrderRecord>('/boot-orders/', 'service'),

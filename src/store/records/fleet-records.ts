@@ -6,6 +6,7 @@ import type { Architecture } from '../../api/architecture.ts'
 import type { Image } from '../../api/images/images.ts'
 import type { DesiredCapture } from '../../api/nodes/captures.ts'
 import type { NodeReport } from '../../api/nodes/node-report.ts'
+import type { ExpectedNode } from '../../api/nodes/nodes.ts'
 import type { Pool, SlotEndReason } from '../../api/vms/pools.ts'
 import type { VmShape } from '../../api/vms/vm-shape.ts'
 import type { Condition, Vm, VmOperation } from '../../api/vms/vms.ts'
@@ -272,6 +273,9 @@ export interface NodeRecord {
   readonly cache?: NodeCacheRecord
   readonly meta?: RecordMeta
 }
+
+/** A host that an administrator expects to join. The record is deleted when it has joined. */
+export type ExpectedNodeRecord = Omit<ExpectedNode, 'resourceVersion'>
 
 /** Which copies of images a node should have. */
 export interface NodeCacheRecord {

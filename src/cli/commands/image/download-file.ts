@@ -40,10 +40,16 @@ export async function downloadFile(context: Context, kind: ImageKind, choice: Do
     signal,
   })) as Image
   const suffix = format === 'raw' ? '' : `-${format}`
-  const part = `${file}.${(image.checksum ?? '').replace('sha256:', '').slice(0, 12)}${suffix}.part`
+  const version = `${(image.checksum ?? '').replace('sha256:', '').slice(0, 12)}${suffix}`
   const from = { client, kind, namespace, image, signal, format, tag: `"${image.checksum}${suffix}"` }
-  await withPartLock(part, file, () => fetchAll(context, from, part, file))
+  await fetchFile(context, from, file, version)
   await context.done(`${kind.label} ${name} saved as ${file}.`, image)
+}
+
+/** Resumes a partial download of the same version. */
+export function fetchFile(context: Context, from: DownloadSource, file: string, version: string): Promise<void> {
+  const part = `${file}.${version}.part`
+  return withPartLock(part, file, () => fetchAll(context, from, part, file))
 }
 
 /** Locks the partial file: the slower of two processes would truncate what the other has completed. */
@@ -108,10 +114,11 @@ interface DownloadSource {
   readonly client: Client
   readonly kind: ImageKind
   readonly namespace: string
-  readonly image: Image
+  readonly image: Pick<Image, 'name'>
   readonly signal: AbortSignal
   readonly format: string
-  readonly tag: string
+  /** The ETag of the content; absent for servers that send none. */
+  readonly tag?: string
 }
 
 const fileName = (name: string, format: string): string =>
@@ -123,10 +130,10 @@ async function fetchPart(from: DownloadSource, first: number): Promise<Transport
   const answer = await client.open(kind.download, {
     params: { namespace, [kind.word]: image.name },
     ...(format !== 'raw' && { query: { format } }),
-    headers: { range, 'if-range': tag, 'want-content-digest': 'sha-256=10' },
+    headers: { range, ...(tag !== undefined && { 'if-range': tag }), 'want-content-digest': 'sha-256=10' },
     signal,
   })
-  if (answer.header('etag') === tag) return answer
+  if (tag === undefined || answer.header('etag') === tag) return answer
   throw new Failure(`${kind.word} ${image.name} changed during the download`, 'Download it again')
 }
 

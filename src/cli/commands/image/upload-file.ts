@@ -30,6 +30,12 @@ interface UploadChoice {
 const finishMs = 24 * 3_600_000
 
 export async function uploadFile(context: Context, kind: ImageKind, choice: UploadChoice): Promise<undefined> {
+  const image = await sendFile(context, kind, choice)
+  await context.done(`${kind.label} ${image.name} uploaded.`, image)
+  if (image.warning !== undefined) context.note(image.warning)
+}
+
+export async function sendFile(context: Context, kind: ImageKind, choice: UploadChoice): Promise<Image> {
   const { host, signal } = context
   const { description, type, firmware, os } = choice
   const file = path.resolve(host.workingDir, choice.file)
@@ -52,10 +58,7 @@ export async function uploadFile(context: Context, kind: ImageKind, choice: Uplo
   try {
     await send(client, params, begun, source, meter, signal)
     if (context.isTalking) void follow(client, kind, { namespace, name }, meter, finished.signal).catch(() => undefined)
-    const image = await finish(client, params, await source.digest(), signal)
-    meter.end()
-    await context.done(`${kind.label} ${name} uploaded.`, image)
-    if (image.warning !== undefined) context.note(image.warning)
+    return await finish(client, params, await source.digest(), signal)
   } catch (error) {
     if (signal.aborted) throw new Interrupted('Upload interrupted', 'Run the same command within a day to resume')
     throw error

@@ -1,6 +1,6 @@
 // Handlers for agents: join, tokens, reports, content and tunnels.
 import { randomUUID } from 'node:crypto'
-import { ApiError, type Cause, invalid, invalidIf, notFound } from '../../../api/errors.ts'
+import { ApiError, type Cause, conflict, invalid, invalidIf, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/agent.ts'
 import type { VmReport } from '../../../api/nodes/agent.ts'
 import type { NodeReport } from '../../../api/nodes/node-report.ts'
@@ -17,7 +17,7 @@ import { isFailedDeployment } from '../../../store/records/node-vms.ts'
 import { takeSlotReport } from '../../../store/records/pools.ts'
 import { releaseQuota } from '../../../store/records/quotas.ts'
 import { changeNode, changeVm, forgetVm } from '../../../store/records/vms.ts'
-import { isFault } from '../../../store/store.ts'
+import { ignoreLost, isFault } from '../../../store/store.ts'
 import { checkNamespace, writeInside } from '../../gate/namespace.ts'
 import { Answer } from '../../http/answer.ts'
 import type { Metrics } from '../../http/metrics.ts'
@@ -183,28 +183,39 @@ async function join(
     uid: record.uid,
     ...defined({ joinToken: grant.id }),
   })
+  const expected = collections.expectedNodes.get('', name)
+  const place = expected?.value.namespace ?? namespace
+  if (place !== namespace && collections.namespaces.get('', place)) {
+    const hint = `Use a token of that namespace, or change it: svc3 node join-token --name ${name} -n ${namespace}`
+    throw conflict('nodes', name, `is expected in namespace ${place}`, hint)
+  }
   const record: NodeRecord = {
     name,
     namespace,
     uid: randomUUID(),
     createdAt: timestamp(now),
     publicKey,
-    tags: [],
+    tags: [...new Set([...(grant.tags ?? []), ...(expected?.value.orkaTags ?? [])])].toSorted(),
     isCordoned: false,
     isReady: false,
   }
   const joined = await joinOnce(services, grant, { name, publicKey })
+  const settle = async (): Promise<void> => {
+    await joined()
+    // Tags that were set in the meantime stay expected.
+    if (expected) await collections.expectedNodes.delete(expected).catch(ignoreLost)
+  }
   try {
     const entry = await writeInside(services, namespace, (space) =>
       collections.nodes.create('', name, record, [issuedFor(space)]),
     )
-    await joined()
+    await settle()
     return known(entry.value)
   } catch (error) {
     const found = collections.nodes.get('', name)?.value
     if (!isFault(error, 'AlreadyExists') || !found) throw error
     if (found.publicKey !== publicKey) throw otherKey(found)
-    await joined()
+    await settle()
     return new Answer(200, known(found), true)
   }
 }

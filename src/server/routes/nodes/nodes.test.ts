@@ -231,3 +231,54 @@ describe('a join token', () => {
     assert.equal(await join(-30_000, 0, false), 201)
   })
 })
+
+describe('a host that is expected', () => {
+  const join = (name: string, token: unknown) => {
+    const spki = generateKeyPairSync('ed25519').publicKey.export({ format: 'der', type: 'spki' }).toString('base64')
+    return service.call('POST', '/api/v1/agent/join', { body: { token, name, publicKey: spki }, token: null })
+  }
+  const issue = (namespace: string, body: object) =>
+    service.call('POST', `/api/v1/namespaces/${namespace}/jointokens`, { body })
+  const tagsOf = (name: string) => service.services.collections.nodes.get('', name)?.value.tags
+  const expected = async (namespace = 'svc-default') =>
+    (await service.call('GET', `/api/v1/namespaces/${namespace}/expectednodes`)).body.items as { name: string }[]
+
+  it('a host that is expected gets its tags with any token of the namespace, and is not expected any more', async () => {
+    assert.equal((await issue('svc-default', { node: 'mac-1', tags: ['ios', 'fast'] })).status, 201)
+    assert.deepEqual(
+      (await expected()).map(({ name }) => name),
+      ['mac-1'],
+    )
+    const other = await issue('svc-default', { tags: ['lab'], reusable: true })
+    assert.equal((await join('mac-1', other.body.token)).status, 201)
+    assert.deepEqual([tagsOf('mac-1'), await expected()], [['fast', 'ios', 'lab'], []])
+    assert.equal((await join('mac-2', other.body.token)).status, 201)
+    assert.deepEqual(tagsOf('mac-2'), ['lab'])
+  })
+
+  it('a host that is expected in another namespace cannot join before it is expected here', async () => {
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-other' } })
+    await issue('svc-other', { node: 'mac-1', tags: ['ios'] })
+    const { token } = (await issue('svc-default', { reusable: true })).body
+    const refused = await join('mac-1', token)
+    assert.deepEqual([refused.status, tagsOf('mac-1')], [409, undefined])
+    assert.match(refused.body.message, /mac-1 is expected in namespace svc-other/)
+    await issue('svc-default', { node: 'mac-1' })
+    assert.equal((await join('mac-1', token)).status, 201)
+    assert.deepEqual([tagsOf('mac-1'), await expected('svc-other')], [[], []])
+  })
+
+  it('a host that is expected has a valid name and valid tags, and has not joined', async () => {
+    assert.equal((await issue('svc-default', { node: 'node-1' })).status, 409)
+    assert.equal((await issue('svc-default', { node: 'Mac 1' })).status, 422)
+    assert.equal((await issue('svc-default', { node: 'mac-1', tags: ['-'] })).status, 422)
+    assert.deepEqual(await expected(), [])
+  })
+
+  it('a host that is expected in a namespace that was deleted may join any', async () => {
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-other' } })
+    await issue('svc-other', { node: 'mac-1' })
+    await service.call('DELETE', '/api/v1/namespaces/svc-other')
+    assert.equal((await join('mac-1', (await issue('svc-default', {})).body.token)).status, 201)
+  })
+})

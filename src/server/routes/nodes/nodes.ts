@@ -1,15 +1,15 @@
 // Handlers of nodes.
-import { type ApiError, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
+import { type ApiError, alreadyExists, invalid, invalidField, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/nodes.ts'
 import type { Node } from '../../../api/nodes/nodes.ts'
 import type { NodeKeys } from '../../../auth/node-keys.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { parseDuration } from '../../../rules/durations.ts'
 import { encodeJoinString } from '../../../rules/join-string.ts'
-import { isTag, realNamespace } from '../../../rules/names.ts'
+import { isNodeName, isTag, realNamespace } from '../../../rules/names.ts'
 import { hasExpired } from '../../../rules/retention.ts'
 import type { Collections } from '../../../store/records/collections.ts'
-import type { NodeRecord } from '../../../store/records/fleet-records.ts'
+import type { ExpectedNodeRecord, NodeRecord } from '../../../store/records/fleet-records.ts'
 import { isOnNode } from '../../../store/records/node-vms.ts'
 import { changeNode, removeVm, withoutMark } from '../../../store/records/vms.ts'
 import type { Entry, Precondition, Store } from '../../../store/store.ts'
@@ -71,6 +71,16 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
     )
     if (!changed) throw missing(namespace, name)
     return view(changed)
+  }
+
+  /** Expects a host, also if it was expected elsewhere or with other tags. */
+  function expect(record: ExpectedNodeRecord): Promise<unknown> {
+    const { name, namespace } = record
+    if (!isNodeName(name)) throw invalid(kind, [invalidField('node', `Invalid node name "${name.slice(0, 100)}"`)])
+    const known = collections.nodes.get('', name)?.value
+    if (known) throw alreadyExists(kind, name, { namespace: known.namespace, hint: 'To tag it, run svc3 node tag' })
+    const all = collections.expectedNodes
+    return writeInside(services, namespace, (space) => all.change(all.key('', name), () => record, [space]))
   }
 
   const view = (entry: Entry<NodeRecord>): Node => nodeView(collections, entry)
@@ -146,12 +156,21 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
       return success(`Node ${name} removed`, { kind, name })
     },
 
-    async createJoinToken({ params: { namespace }, body }) {
+    listExpectedNodes: ({ params }) => ({
+      ...listing(collections.expectedNodes, '', expectedView, ({ namespace }) => namespace === params.namespace),
+      isCutByPath: true,
+    }),
+
+    async createJoinToken({ params: { namespace }, body, now }) {
       checkNamespace(services, namespace)
+      const { node, tags } = body ?? {}
+      const bad = tags?.find((tag) => !isTag(tag))
+      if (bad !== undefined) throw badTag(bad)
       const seconds = body?.duration === undefined ? joinTokenSeconds : parseDuration(body.duration)
       if (seconds === undefined || seconds < 60 || seconds > maxJoinSeconds) throw badDuration(body?.duration ?? '')
+      if (node !== undefined) await expect({ name: node, namespace, orkaTags: tags ?? [], createdAt: timestamp(now) })
       const once = body?.reusable ? undefined : 'once'
-      const { id, token, expiresAt } = await nodeKeys.issueJoinToken(namespace, seconds, once)
+      const { id, token, expiresAt } = await nodeKeys.issueJoinToken(namespace, seconds, once, tags)
       const urls = services.peers?.servers.alive().map(({ apiUrl }) => apiUrl) ?? []
       const pin = await pinOf(services)
       const join = encodeJoinString({ urls: [...new Set([...urls, services.apiUrl()])], pin, token })
@@ -159,6 +178,8 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
     },
   }
 }
+
+const expectedView = ({ value, rev }: Entry<ExpectedNodeRecord>) => ({ ...value, resourceVersion: rev })
 
 /** Pins only a self-signed certificate, because others may be renewed with another key. */
 async function pinOf({ apiUrl, certificates }: NodeServices): Promise<string | undefined> {

@@ -1,0 +1,140 @@
+// The plan of a migration, and one run over the table of kinds that compares it with the target and carries missing records over. Those
+// that exist are skipped, so the same command resumes, and nothing else is stored.
+import { listNamespaces } from '../../../api/access/namespaces.ts'
+import { ApiError } from '../../../api/errors.ts'
+import type { Operation } from '../../../api/operation.ts'
+import type { ListOperation } from '../../../client/client.ts'
+import { devRole, realNamespace } from '../../../rules/names.ts'
+import type { Context, Session } from '../../command.ts'
+import { fieldsOf } from '../../connect/connection.ts'
+import { Failure } from '../../line/usage.ts'
+import { visible } from '../../output/output.ts'
+import { type Fields, type ListedKind, readJson, type Source } from './source.ts'
+
+export interface Item {
+  readonly name: string
+  readonly namespace: string
+  /** `refused`: why it cannot be carried over. */
+  readonly wanted: Fields
+}
+
+interface Plan {
+  readonly version: 1
+  readonly source: string
+  /** A namespace as the source spells it, for what belongs to its cluster. */
+  readonly space: string
+  readonly steps: readonly (Item & { readonly kind: string })[]
+}
+
+export interface Run extends Session {
+  readonly context: Context
+  readonly source: Source
+  readonly space: string
+  /** For tokens, join strings, and disks in transit. */
+  readonly folder: string
+  /** `HOST/REPOSITORY` through which images of Apple silicon pass. */
+  readonly registry: string | undefined
+  /** Whether to carry missing records over. */
+  readonly isApplied: boolean
+  passwordOf(server: string, namespace: string, username: string): Promise<string | undefined>
+}
+
+interface Result {
+  readonly result: 'to carry' | 'carried' | 'already there' | 'not carried'
+  readonly reason?: string | undefined
+}
+export type Outcome = Result & Omit<Plan['steps'][number], 'wanted'>
+
+export interface Kind extends ListedKind {
+  readonly kind: string
+  nameOf?(record: Fields): string
+  /** Undefined if it needs no step. */
+  wanted(record: Fields, namespace: string): Fields | undefined
+  /** Replaces `list` for the target. */
+  there?(run: Run): Promise<ReadonlyMap<string, Fields>>
+  /** Default: a record that exists is the same. */
+  compare?(found: Fields | undefined, item: Item, run: Run): Result
+  readonly create?: Operation
+  /** Replaces `create`. Returns what to say. */
+  apply?(run: Run, item: Item, found: Fields | undefined): Promise<string | undefined>
+}
+
+export const sameIf = (found: Fields | undefined, isSame: boolean, reason?: string): Result =>
+  !found ? { result: 'to carry' } : isSame ? { result: 'already there' } : { result: 'not carried', reason }
+
+const nameIn = (kind: Kind, record: Fields): string => String((!record.refused && kind.nameOf?.(record)) || record.name)
+
+export async function makePlan(kinds: readonly Kind[], from: string, source: Source): Promise<Plan> {
+  const spaces = (await source.list(listNamespaces, '')).map(({ name }) => String(name))
+  const steps: Plan['steps'][number][] = []
+  for (const kind of kinds)
+    for (const space of kind.isClusterWide ? spaces.slice(0, 1) : spaces) {
+      const namespace = kind.isClusterWide ? '' : realNamespace(space)
+      const records = await source.list(kind.list, space).catch((error) => {
+        if (!isRefusal(error)) throw error
+        return [{ name: '*', refused: `The source does not list them: ${error.message}` }]
+      })
+      for (const record of records) {
+        const wanted = 'refused' in record ? record : kind.wanted(record, namespace)
+        if (wanted) steps.push({ kind: kind.kind, namespace, name: nameIn(kind, record), wanted })
+      }
+    }
+  return { version: 1, source: from, space: spaces[0] ?? '', steps }
+}
+
+export function readPlan(file: string): Plan {
+  const plan = fieldsOf(readJson(file))
+  const isStep = (step: unknown): boolean =>
+    typeof fieldsOf(step)?.name === 'string' && !!fieldsOf(fieldsOf(step)?.wanted)
+  if (plan?.version === 1 && Array.isArray(plan.steps) && plan.steps.every(isStep)) return plan as unknown as Plan
+  throw new Failure(`${file} is not a plan of this version`, 'Make one: svc3 migrate from URL --plan FILE')
+}
+
+const isRefusal = (error: unknown): error is ApiError => error instanceof ApiError && error.reason !== 'Unauthorized'
+
+export async function carryOut(kinds: readonly Kind[], plan: Plan, run: Run): Promise<Outcome[]> {
+  const outcomes: Outcome[] = []
+  for (const kind of kinds) {
+    const steps = plan.steps.filter((step) => step.kind === kind.kind)
+    for (const [namespace, items] of Map.groupBy(steps, (step) => step.namespace)) {
+      const there = await (kind.there ?? listed(kind, namespace))(run)
+      for (const item of items) {
+        run.context.signal.throwIfAborted()
+        const outcome = await carry(kind, item, there.get(item.name), run)
+        outcomes.push({ kind: kind.kind, namespace, name: item.name, ...outcome })
+        if (run.isApplied) run.context.note(visible(`${kind.kind} ${item.name}: ${outcome.result}`))
+      }
+    }
+  }
+  return outcomes
+}
+
+const listed = (kind: Kind, namespace: string) => async (run: Run) => {
+  const input = { params: { namespace: namespace || run.namespace, role: devRole }, signal: run.context.signal }
+  const records = await run.client.listAll(kind.list as ListOperation, input as never).catch((error) => {
+    // A namespace that does not exist yet has nothing.
+    if (isRefusal(error) && error.reason === 'NotFound') return []
+    throw error
+  })
+  return new Map((records as Fields[]).map((record) => [nameIn(kind, record), record]))
+}
+
+async function carry(kind: Kind, item: Item, found: Fields | undefined, run: Run): Promise<Result> {
+  // Names become names of files.
+  const isBad = `${item.namespace}/${item.name}`.split('/').some((part) => /^\.\.?$/.test(part))
+  const refused = item.wanted.refused ?? (isBad && 'The name is not allowed here')
+  if (refused) return { result: 'not carried', reason: String(refused) }
+  const compared = kind.compare?.(found, item, run) ?? sameIf(found, true)
+  if (compared.result !== 'to carry' || !run.isApplied) return compared
+  try {
+    return { result: 'carried', reason: await (kind.apply?.(run, item, found) ?? create(kind, item, run)) }
+  } catch (error) {
+    if (!isRefusal(error) && !(error instanceof Failure)) throw error
+    return { result: 'not carried', reason: error.message }
+  }
+}
+
+async function create({ create }: Kind, { name, namespace, wanted }: Item, run: Run): Promise<undefined> {
+  const input = { params: { namespace, role: devRole }, body: { name, ...wanted }, signal: run.context.signal }
+  if (create) await run.client.call(create, input as never)
+}
