@@ -4,7 +4,7 @@
 import { callsAt, type MappedCall, unknownPart } from '../find.ts'
 import type { Confidence, Finding, ScanOptions } from './finding.ts'
 import { type Syntax, syntaxOf } from './kinds.ts'
-import { countBelow, type LineMethods, lineMethods, methodAt } from './methods.ts'
+import { type LineMethods, lineMethods, methodAt } from './methods.ts'
 import { openApiCalls } from './openapi.ts'
 import { marks, type Text, textsOf } from './texts.ts'
 
@@ -117,19 +117,18 @@ function candidatesIn(text: string, syntax: Syntax): Candidate[] {
   }
   return lines.flatMap((line, index) => {
     const found = matches[index] ?? []
-    const ends = found.length === 0 ? [] : Array.from(line.text.matchAll(/\n/g), (each) => each.index)
     return found.flatMap(({ at, end, isQuoted, ...match }): Candidate[] => {
       const possible = match.calls.map(({ call }) => call.method)
       const method = methodAt({ text: line.text, index, at, end }, possible, syntax, methodsOf)
       const isRequested = method !== undefined || (isQuoted && match.isRooted && !syntax.isData)
       if (match.base === '' && !isRequested) return []
       const source = line.text.slice(at, Math.min(end, at + 160)).split('\n', 1)[0] ?? ''
-      const before = countBelow(ends, at)
+      const before = line.text.slice(0, at).split('\n')
       return [
         {
           ...match,
-          line: line.number + before,
-          column: at - (ends[before - 1] ?? -1),
+          line: line.number + before.length - 1,
+          column: (before.at(-1)?.length ?? 0) + 1,
           text: source.trim(),
           method,
           namesProduct: product.test(source) || product.test(match.base),

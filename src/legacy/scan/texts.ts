@@ -20,32 +20,25 @@ const name =
   /[@$]{0,2}[A-Za-z_]\w{0,80}[?!]?(?:(?:\??\.|::|->)[A-Za-z_]\w{0,80}){0,8}(?:\([^()"'`\s]{0,100}\))?(?![\w/:=%-])/
 interface Token {
   readonly kind: 'blank' | 'quote' | 'key' | 'insertion' | 'join' | 'name' | 'word' | 'other'
-  /** The characters that it starts with. */
-  readonly starts: RegExp
   readonly form: RegExp
 }
 
 /** The first that matches counts. */
 const tokens: readonly Token[] = [
-  { kind: 'blank', starts: /[\s\\]/, form: /(?:\s|\\\r?\n)+/y },
-  { kind: 'quote', starts: /[fFrRbBuU$@"'`]/, form: /(?:\b[fFrRbBuU]{1,2}|[$@]{1,2})?["'`]/y },
-  { kind: 'key', starts: /[\w-]/, form: /[\w-]{1,40}[=:](?=[fFrRbBuU$@]{0,2}["'`])/y },
-  { kind: 'insertion', starts: /[$#{\\%]/, form: new RegExp(insertion, 'y') },
-  { kind: 'join', starts: /[+.&]/, form: /\+(?!=)|\.\.?(?=\s*["'$])|&(?=\s)/y },
-  { kind: 'name', starts: /[@$A-Za-z_]/, form: new RegExp(name, 'y') },
-  { kind: 'word', starts: /[\w/:=?.@%~+&\\-]/, form: /(?:[\w/:=?.@%~-]|\\\/|\+(?!\s)|&(?=\w))+/y },
-  { kind: 'other', starts: /./s, form: /\\.|[()<>|*^!,;[\]}]+|./sy },
+  { kind: 'blank', form: /(?:\s|\\\r?\n)+/y },
+  { kind: 'quote', form: /(?:\b[fFrRbBuU]{1,2}|[$@]{1,2})?["'`]/y },
+  { kind: 'key', form: /[\w-]{1,40}[=:](?=[fFrRbBuU$@]{0,2}["'`])/y },
+  { kind: 'insertion', form: new RegExp(insertion, 'y') },
+  { kind: 'join', form: /\+(?!=)|\.\.?(?=\s*["'$])|&(?=\s)/y },
+  { kind: 'name', form: new RegExp(name, 'y') },
+  { kind: 'word', form: /(?:[\w/:=?.@%~-]|\\\/|\+(?!\s)|&(?=\w))+/y },
+  { kind: 'other', form: /\\.|[()<>|*^!,;[\]}]+|./sy },
 ]
-/** The tokens that may start with each character of ASCII; a blank or another one with any other character. */
-const startingWith = Array.from({ length: 128 }, (_, code) =>
-  tokens.filter(({ starts }) => starts.test(String.fromCharCode(code))),
-)
-const beyondAscii = tokens.filter(({ kind }) => kind === 'blank' || kind === 'other')
 const isPiece = new Set<Token['kind']>(['quote', 'insertion', 'name', 'word'])
 
 /** The kind of the token at `at`, and where it ends. */
 function tokenAt(line: string, at: number): [kind: Token['kind'], end: number] {
-  for (const { kind, form } of startingWith[line.charCodeAt(at)] ?? beyondAscii) {
+  for (const { kind, form } of tokens) {
     form.lastIndex = at
     if (form.test(line)) return [kind, form.lastIndex]
   }
