@@ -45,10 +45,6 @@ const pages: readonly (readonly [path: string, component: PageComponent])[] = [
   ['/access', page(() => import('./pages/access/role-bindings.tsx'), 'RoleBindings')],
   ['/accounts', page(() => import('./pages/access/service-accounts.tsx'), 'ServiceAccounts')],
   ['/legacy', page(() => import('./pages/service/legacy-usage.tsx'), 'LegacyUsagePage')],
-  // For developers of the console, only on a local server.
-  ...(/^(localhost|127\..*|\[::1\])$/.test(location.hostname)
-    ? [['/design', page(() => import('./pages/design/page.tsx'), 'Design')] as const]
-    : []),
 ]
 
 export function App() {

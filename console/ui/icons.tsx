@@ -76,7 +76,6 @@ const icons = {
 } as const satisfies Readonly<Record<string, IconNode>>
 
 export type IconName = keyof typeof icons
-export const iconNames = Object.keys(icons) as readonly IconName[]
 
 export function Icon({ name }: { readonly name: IconName }) {
   return (

@@ -80,8 +80,7 @@ async function lookAt(page: Page, place: string, title: string): Promise<void> {
   await follow(page, server, place)
   await whenTrue(page, `document.querySelector('h1')?.textContent === ${JSON.stringify(title)}`)
   if (place.includes('?')) await page.getByRole('dialog').waitFor()
-  // The design page shows a placeholder on purpose.
-  if (place !== '/design') await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+  await page.locator('.skeleton').first().waitFor({ state: 'detached' })
   if (place === '/charts') await page.locator('.chart canvas').first().waitFor()
   await assertAccessible(page, `${place}, light`)
   await page.emulateMedia({ colorScheme: 'dark' })
@@ -179,7 +178,7 @@ describe('the console', () => {
     let shown = 0
     for (const [place] of pages) {
       await go(page, server, place)
-      if (place !== '/design') await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+      await page.locator('.skeleton').first().waitFor({ state: 'detached' })
       if ((await page.locator('body').innerText()).includes(markup)) shown++
       assert.equal(await page.locator('img[src="x"], a[href^="javascript:" i]').count(), 0, place)
       assert.equal(await page.evaluate('window.hit'), undefined, place)

@@ -69,6 +69,5 @@ export const pages = [
   ['/access', 'Access'],
   ['/accounts', 'Service accounts'],
   ['/legacy', 'Legacy usage'],
-  ['/design', 'Design'],
   ['/nowhere', 'Page not found'],
 ] as const
