@@ -2,11 +2,12 @@
 // fields kept. connection.ts reads it.
 import fs from 'node:fs'
 import path from 'node:path'
-import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import { writeFileAtomically } from '../../platform/files.ts'
 import { LockedError, withLockFile } from '../../platform/lock-file.ts'
 import { type RetryPolicy, retry } from '../../platform/retry.ts'
 import type { Host } from '../host.ts'
 import { Failure } from '../line/usage.ts'
+import { readCliConfig } from './connection.ts'
 import { userFolder } from './folders.ts'
 
 type Fields = { readonly [field: string]: unknown }
@@ -28,9 +29,8 @@ export function configFile(host: Pick<Host, 'env'>): string {
 export async function editConfig(host: Host, change: (config: Config) => Config): Promise<void> {
   const file = configFile(host)
   await withConfigLock(host, 'write', async () => {
-    const text = await readFileIfPresent(file)
-    const next = change(text === undefined ? {} : parse(text, file))
-    await writeFileAtomically(file, `${JSON.stringify(next, null, 2)}\n`, { mode: 0o600 })
+    const { config = {} } = readCliConfig(host)
+    await writeFileAtomically(file, `${JSON.stringify(change(config), null, 2)}\n`, { mode: 0o600 })
   })
 }
 
@@ -69,13 +69,3 @@ export async function withConfigLock<T>(host: Host, purpose: string, work: () =>
 }
 
 const unwritable = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENOENT', 'ENOSPC'])
-
-function parse(text: string, file: string): Config {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Config
-  } catch {
-    // The error of the parser would quote the file, which has tokens.
-  }
-  throw new Failure(`${file} is not a JSON object`, 'Correct it, or move it away')
-}
