@@ -3,6 +3,7 @@ import type { OperationId } from '../../src/api/index.ts'
 import type { Operation } from '../../src/api/operation.ts'
 import { defaultNamespace } from '../../src/rules/names.ts'
 import { scheduleLine } from '../../src/rules/pools/schedule-line.ts'
+import { quoted } from '../../src/rules/shell-word.ts'
 
 /** The input of an operation. */
 export interface Input {
@@ -184,10 +185,6 @@ function fillOptional(part: string, fields: Fields): string[] {
   return fill(value, fields).flatMap((each) => [option, each])
 }
 
-const isPlain = /^[\w@%+=:,./-]+$/
-const quote = (value: string): string =>
-  isPlain.test(value) || value === '<' ? value : `'${value.replaceAll("'", `'\\''`)}'`
-
 export const hasCommand = (operation: Operation): boolean => Object.hasOwn(usages, operation.id)
 
 /** Returns the arguments of `svc3`, not quoted for a shell. */
@@ -214,4 +211,4 @@ export const withoutOption = (operation: Operation, { shown = {} }: Input): stri
   )
 
 export const commandLine = (operation: Operation, input: Input): string =>
-  ['svc3', ...commandWords(operation, input).map(quote)].join(' ')
+  ['svc3', ...commandWords(operation, input).map((word) => (word === '<' ? word : quoted(word)))].join(' ')

@@ -15,10 +15,11 @@ import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
 import { startTunnelService, type TunnelService } from '../../test/support/stand-ins/tunnel.ts'
 import { ApiError } from '../api/errors.ts'
 import { ConnectionError } from '../client/transport.ts'
+import { quoted } from '../rules/shell-word.ts'
 import { offerPassword } from './commands/vm/reach/askpass.ts'
 import { dialUntilGreeted } from './commands/vm/reach/greeting.ts'
 import { knownHostsFile } from './commands/vm/reach/known-hosts.ts'
-import { shellWord, sshArguments } from './commands/vm/reach/ssh-line.ts'
+import { sshArguments } from './commands/vm/reach/ssh-line.ts'
 
 let service: TunnelService
 let folder: string
@@ -202,7 +203,7 @@ describe('ssh command line', () => {
     assert.ok(words.every((word, index) => word !== '-o' || words[index + 1]?.includes('=')))
     const options = words.filter((word) => word.includes('='))
     assert.deepEqual(options, [
-      "ProxyCommand='/opt/my node/bin/node' '/opt/100%%/svc3.cjs' vm connect demo --port ssh --namespace svc-ios --quiet",
+      "ProxyCommand='/opt/my node/bin/node' /opt/100%%/svc3.cjs vm connect demo --port ssh --namespace svc-ios --quiet",
       'HostKeyAlias=demo',
       'UserKnownHostsFile="/home/a b/known"',
       'GlobalKnownHostsFile=/dev/null',
@@ -222,7 +223,7 @@ describe('ssh command line', () => {
 
   it('the command line of ssh quotes for a shell', async () => {
     const odd = ["it's", 'a b', '$(id)', '', 'x"y', 'back\\slash', '*', 'plain-1.2']
-    const { stdout } = await promisify(execFile)('/bin/sh', ['-c', `printf '%s\\n' ${odd.map(shellWord).join(' ')}`])
+    const { stdout } = await promisify(execFile)('/bin/sh', ['-c', `printf '%s\\n' ${odd.map(quoted).join(' ')}`])
     assert.deepEqual(stdout.split('\n').slice(0, -1), odd)
   })
 })

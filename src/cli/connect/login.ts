@@ -3,6 +3,7 @@
 import { exchangeToken, type UserToken } from '../../api/access/tokens.ts'
 import { getClusterInfo } from '../../api/service/service.ts'
 import { httpTransport } from '../../client/http.ts'
+import { isLoopback } from '../../rules/addresses.ts'
 import type { Context } from '../command.ts'
 import { Failure } from '../line/usage.ts'
 import type { ServerConnection } from './connection.ts'
@@ -29,10 +30,8 @@ export function providerOf(context: Context, connection: ServerConnection, { iss
   // The built-in provider has the address of the service, so it needs TLS only if the service does.
   const isOwn = origin === new URL(connection.apiUrl).origin
   const transport = isOwn ? transportFor(host, connection, secrets) : httpTransport()
-  return { issuer, clientId, allowPlainHttp: isOwn || loopback.has(hostname), transport, signal }
+  return { issuer, clientId, allowPlainHttp: isOwn || isLoopback(hostname), transport, signal }
 }
-const loopback = new Set(['127.0.0.1', '[::1]', 'localhost'])
-
 export async function exchange(
   context: Context,
   connection: ServerConnection,

@@ -1,6 +1,5 @@
 // HTTPS calls between the servers of a cluster: to the address in the other's record, accepting only the key of the
 // cluster's certificate, with a short-lived token signed by the shared keys.
-import { createHash } from 'node:crypto'
 import http from 'node:http'
 import type { Duplex, Readable } from 'node:stream'
 import tls from 'node:tls'
@@ -15,6 +14,7 @@ import {
   readAll,
 } from '../../platform/http.ts'
 import type { ServerRecord } from '../../store/records/server-records.ts'
+import { fingerprintOf } from '../tls/certificate-check.ts'
 import type { Certificates } from '../tls/certificates.ts'
 import { dialServer } from '../transfer/upgrades.ts'
 import type { Servers } from './servers.ts'
@@ -173,7 +173,8 @@ export class ServerCalls {
     socket.once('error', fail).once('close', () => fail())
     socket.once('secureConnect', () => {
       clearTimeout(timer)
-      if (fingerprintOf(socket) !== facts.publicKeyFingerprint)
+      const key = socket.getPeerX509Certificate()?.publicKey
+      if (!key || fingerprintOf(key) !== facts.publicKeyFingerprint)
         return void socket.destroy(new Error('its key is not that of the certificate of this cluster'))
       socket.off('error', fail).removeAllListeners('close')
       socket.setKeepAlive(true, 15_000)
@@ -181,12 +182,6 @@ export class ServerCalls {
     })
     return promise
   }
-}
-
-function fingerprintOf(socket: tls.TLSSocket): string {
-  const key = socket.getPeerX509Certificate()?.publicKey.export({ type: 'spki', format: 'der' })
-  const digest = key ? createHash('sha256').update(key).digest('hex') : ''
-  return digest.toUpperCase().replace(/..(?=.)/g, '$&:')
 }
 
 const unreachable = (address: string, cause: Error): ServerUnreachable =>

@@ -2,6 +2,7 @@
 
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import * as t from 'typebox'
+import { isLoopback } from '../../rules/addresses.ts'
 import { defaultNamespace, publicAliases } from '../../rules/names.ts'
 
 const section = <const P extends t.TProperties>(properties: P) =>
@@ -199,13 +200,11 @@ function problemOf({ instancePath, message, params }: ErrorObject): string {
   return `${place} ${message}${allowedValues === undefined ? '' : `: ${allowedValues.join(', ')}`}`
 }
 
-const loopback = new Set(['127.0.0.1', '[::1]', 'localhost'])
-
 /** Without TLS, another server could pretend to be the provider, except on this machine. */
 function authProblems({ issuer, clientId }: Settings['auth']): string[] {
   if (issuer === undefined) return clientId === undefined ? [] : ['auth.clientId requires auth.issuer']
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined
-  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && loopback.has(url.hostname))
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname))
   return [
     ...(url && isSafe && !url.search && !url.hash && !url.username
       ? []

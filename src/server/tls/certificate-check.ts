@@ -43,7 +43,7 @@ export function factsOf(pem: string): Certificate {
 }
 
 /** The command line pins this fingerprint, which does not change when a certificate is renewed with its key. */
-const fingerprintOf = (key: KeyObject): string =>
+export const fingerprintOf = (key: KeyObject): string =>
   createHash('sha256')
     .update(key.export({ type: 'spki', format: 'der' }))
     .digest('hex')

@@ -3,7 +3,7 @@
 import fs from 'node:fs'
 import net from 'node:net'
 import os from 'node:os'
-import { shellWord } from './ssh-line.ts'
+import { quoted } from '../../../../rules/shell-word.ts'
 
 interface Askpass extends AsyncDisposable {
   /** Environment variables for ssh. */
@@ -26,7 +26,7 @@ export async function offerPassword(password: string, node = process.execPath): 
     fs.rmSync(folder, { recursive: true, force: true })
   }
   try {
-    const line = [node, '-e', fetchProgram, socket].map(shellWord).join(' ')
+    const line = [node, '-e', fetchProgram, socket].map(quoted).join(' ')
     fs.writeFileSync(script, `#!/bin/sh\nexec ${line}\n`, { mode: 0o700 })
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     server.once('error', reject).listen(socket, resolve)

@@ -1,4 +1,5 @@
 // The arguments for the system's ssh to reach a VM through the service. They contain no secret.
+import { quoted } from '../../../../rules/shell-word.ts'
 
 interface SshLine {
   /** The command that starts this program. */
@@ -46,11 +47,7 @@ export function sshArguments(line: SshLine): string[] {
 }
 
 /** ssh expands % in this text and passes it to a shell. */
-const proxyText = (words: readonly string[]): string => words.map(shellWord).join(' ').replaceAll('%', '%%')
+const proxyText = (words: readonly string[]): string => words.map(quoted).join(' ').replaceAll('%', '%%')
 
 /** Quotes a value of ssh's configuration. */
 const configText = (value: string): string => `"${value.replaceAll('%', '%%')}"`
-
-/** Quotes a word for a shell. */
-export const shellWord = (word: string): string =>
-  /^[\w./:=@-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
