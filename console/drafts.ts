@@ -1,5 +1,7 @@
 // Form values kept in sessionStorage over a reload. Closing the form or logging out deletes them. Fields for secrets
 // are never kept.
+import { isObject, parseJson } from '../src/api/json.ts'
+
 const prefix = 'svc3.draft '
 
 type Draft = Readonly<Record<string, string | boolean>>
@@ -8,13 +10,9 @@ export const draftKey = (about: string, initial: object): string =>
   `${prefix}${location.pathname} ${about} ${JSON.stringify(initial)}`
 
 export function readDraft(key: string): Draft {
-  try {
-    const value: unknown = JSON.parse(sessionStorage.getItem(key) ?? '{}')
-    // The page wrote this value, so its shape is trusted.
-    return typeof value === 'object' && value !== null ? (value as Draft) : {}
-  } catch {
-    return {}
-  }
+  const value = parseJson(sessionStorage.getItem(key) ?? '')
+  // The page wrote this value, so its shape is trusted.
+  return isObject(value) ? (value as Draft) : {}
 }
 
 export function keepInDraft(key: string, name: string, value: string | boolean): void {

@@ -2,7 +2,8 @@
 // step, and asks for a new login without discarding what is on the page.
 import { useSyncExternalStore } from 'react'
 import { ApiError } from '../../src/api/errors.ts'
-import { errorFromAnswer, isObject, parseJson } from '../../src/client/answer.ts'
+import { isObject, parseJson } from '../../src/api/json.ts'
+import { errorFromAnswer } from '../../src/client/answer.ts'
 import { dropAllDrafts } from '../drafts.ts'
 import { createListeners } from './listeners.ts'
 import { sessionHeader } from './page-transport.ts'

@@ -1,6 +1,7 @@
 // All watches of the page over one WebSocket. Over HTTP/1.1 a browser allows six connections per server across all
 // tabs, and one page has more lists than that. It is a Transport of the API client whose responses carry parsed events.
-import { isObject, parseJson } from '../../src/client/answer.ts'
+
+import { isObject, parseJson } from '../../src/api/json.ts'
 import { ConnectionError, type Transport, type TransportResponse } from '../../src/client/transport.ts'
 
 const watchPath = '/api/v1/watch'

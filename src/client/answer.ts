@@ -1,22 +1,11 @@
 // Reads responses: the body up to a limit, and a refusal as an ApiError.
 import { ApiError, type Cause, codes, type ErrorOptions, type Reason } from '../api/errors.ts'
+import { isObject, type JsonObject, parseJson } from '../api/json.ts'
 import { parseRetryAfter } from '../platform/retry.ts'
 
 export const somethingElse = 'Check the address and any proxy: something other than svc3 answered'
 export const maxAnswerBytes = 64 * 1024 * 1024
 
-/** Returns the value of a JSON text; undefined for any other text. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-type Fields = Readonly<Record<string, unknown>>
-export const isObject = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
 
 /** Reasons for status codes of responses without a Status body, which come from proxies. */
@@ -56,7 +45,7 @@ function foreign(status: number, url: string, retry: ErrorOptions): ApiError {
   })
 }
 
-function optionsOf(body: Fields): ErrorOptions {
+function optionsOf(body: JsonObject): ErrorOptions {
   const details = isObject(body.details) ? body.details : {}
   const name = textOf(details.name)
   const kind = textOf(details.kind)

@@ -1,9 +1,10 @@
 // The client: calls operations of the API table, typed by them. A transport sends requests, in Node or in browsers.
 import { ApiError, invalid, invalidField } from '../api/errors.ts'
+import { parseJson } from '../api/json.ts'
 import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../api/operation.ts'
 import { revisionHeader } from '../api/revision.ts'
 import { isTransient, type RetryPolicy, retry, retryPolicies, type wait } from '../platform/retry.ts'
-import { errorFromAnswer, maxAnswerBytes, parseJson, somethingElse } from './answer.ts'
+import { errorFromAnswer, maxAnswerBytes, somethingElse } from './answer.ts'
 import { createRevision, type Revision } from './revision.ts'
 import { type BodyStream, ConnectionError, type Transport, type TransportResponse } from './transport.ts'
 

@@ -1,7 +1,9 @@
 // Watches the changes of a list. After a lost connection it resumes from the last version that it has seen.
+
+import { isObject, parseJson } from '../api/json.ts'
 import type { ItemOf } from '../api/operation.ts'
 import { Backoff, isTransient, type RetryPolicy, retryPolicies, unlessAborted } from '../platform/retry.ts'
-import { errorFromAnswer, isObject, parseJson, somethingElse } from './answer.ts'
+import { errorFromAnswer, somethingElse } from './answer.ts'
 import type { CallInput, Client, ListOperation, RawInput } from './client.ts'
 import { ConnectionError, type TransportResponse } from './transport.ts'
 

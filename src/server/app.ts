@@ -1,7 +1,9 @@
 // The HTTP service: one Fastify route for each operation of the table, and the hooks that all routes share.
+
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../api/errors.ts'
 import { allOperations } from '../api/index.ts'
+import { isObject } from '../api/json.ts'
 import { isLegacyPath } from '../legacy/paths.ts'
 import { type BaseAppServices, createBaseApp } from './base-app.ts'
 import { type ConsoleServices, serveConsole } from './browser/console.ts'
@@ -78,8 +80,6 @@ export function createApp(services: AppServices, operations = createOperations(s
   serveConsole(app, services)
   return app
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
 
 export function sendRefusal(
   refusal: ApiError,

@@ -64,7 +64,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   },
   console: {
     imports:
-      'console/api, console/pages (app.tsx, shortcuts.tsx), console/ui (app.tsx, error-boundary.tsx, frame.tsx, login.tsx, nav.ts, shortcuts.tsx)',
+      'console/api, console/pages (app.tsx, shortcuts.tsx), console/ui (app.tsx, error-boundary.tsx, frame.tsx, login.tsx, nav.ts, shortcuts.tsx), api (drafts.ts)',
     packages: '@novnc/novnc (novnc.d.ts), react, react-dom (main.tsx), wouter',
   },
   'console/api': {

@@ -1,4 +1,5 @@
 // Which columns of a table are visible and how wide each is: by content or as the user chose. Names are cut last.
+import { isObject, parseJson } from '../../../src/api/json.ts'
 
 /**
  * `name` is cut last; `number`, `short` and `end` (actions) are never cut; `sentence` gets spare width; `wide` is
@@ -17,12 +18,9 @@ export const noChoice: Choice = { widths: {}, shown: {} }
 
 /** Ignores invalid stored values. */
 export function choiceFrom(stored: string | null): Choice {
-  try {
-    const { widths, shown } = JSON.parse(stored ?? '{}') as Record<string, unknown>
-    return { widths: only(widths, isWidth), shown: only(shown, (each) => typeof each === 'boolean') }
-  } catch {
-    return noChoice
-  }
+  const value = parseJson(stored ?? '')
+  const { widths, shown } = isObject(value) ? value : {}
+  return { widths: only(widths, isWidth), shown: only(shown, (each) => typeof each === 'boolean') }
 }
 
 const isWidth = (value: unknown): value is number =>

@@ -1,7 +1,8 @@
 // The connection that an agent keeps to one server: a WebSocket whose messages are one or more lines of JSON. Messages
 // of the server and answers to calls arrive, calls are sent.
+
+import { parseJson } from '../../api/json.ts'
 import { type AgentAnswer, connectAgent } from '../../api/nodes/agent-connection.ts'
-import { parseJson } from '../../client/answer.ts'
 import type { Trust } from '../../client/tls.ts'
 import { dialMessages } from '../../client/tunnel.ts'
 import { Calls } from './calls.ts'

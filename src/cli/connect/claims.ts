@@ -1,4 +1,5 @@
 // Reads the claims of a token. Does not check the signature, which the service does with every request.
+import { isObject, parseJson } from '../../api/json.ts'
 
 interface Claims {
   readonly name?: string
@@ -11,19 +12,16 @@ interface Claims {
 
 /** Returns undefined for a token that is not a JWT. */
 export function claimsOf(token: string): Claims | undefined {
-  try {
-    const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
-    if (typeof claims !== 'object' || claims === null) return undefined
-    const { sub, kind, admin, namespace, exp } = claims as Readonly<Record<string, unknown>>
-    return {
-      admin: admin === true,
-      ...(typeof sub === 'string' && { name: sub }),
-      ...(typeof kind === 'string' && { kind }),
-      ...(typeof namespace === 'string' && { namespace }),
-      ...(typeof exp === 'number' && { expiresAt: new Date(exp * 1_000).toISOString().replace('.000Z', 'Z') }),
-    }
-  } catch {
-    return undefined
+  const claims = parseJson(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
+  if (!isObject(claims)) return undefined
+  const { sub, kind, admin, namespace, exp } = claims
+  const expiry = new Date(typeof exp === 'number' ? exp * 1_000 : Number.NaN)
+  return {
+    admin: admin === true,
+    ...(typeof sub === 'string' && { name: sub }),
+    ...(typeof kind === 'string' && { kind }),
+    ...(typeof namespace === 'string' && { namespace }),
+    ...(!Number.isNaN(expiry.getTime()) && { expiresAt: expiry.toISOString().replace('.000Z', 'Z') }),
   }
 }
 

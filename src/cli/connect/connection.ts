@@ -5,6 +5,7 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { ApiError } from '../../api/errors.ts'
+import { isObject, type JsonObject, parseJson } from '../../api/json.ts'
 import { processExists } from '../../platform/lock-file.ts'
 import { isLoopback } from '../../rules/addresses.ts'
 import { defaultNamespace, spelledAs } from '../../rules/names.ts'
@@ -42,8 +43,6 @@ interface Renewal {
   readonly issuer: string
   readonly clientId: string
 }
-
-export type Fields = Readonly<Record<string, unknown>>
 
 export function findConnection(host: Host): ServerConnection {
   const { SVC3_API_URL, SVC3_DATA, SVC3_TOKEN } = host.env
@@ -205,13 +204,13 @@ export const unknownContext = (name: string, known: readonly string[], file: str
 }
 
 /** Returns the file and its content; undefined if the file does not exist. */
-export function readCliConfig(host: Host): { readonly file: string; readonly config: Fields | undefined } {
+export function readCliConfig(host: Host): { readonly file: string; readonly config: JsonObject | undefined } {
   const folder = userFolder(host, 'CONFIG')
   const file = `${folder}/config.json`
   return { file, config: folder ? readJson(file) : undefined }
 }
 
-function renewalOf(context: string, fields: Fields): Renewal | undefined {
+function renewalOf(context: string, fields: JsonObject): Renewal | undefined {
   const [refreshToken, issuer, clientId] = [fields.refreshToken, fields.issuer, fields.clientId].map(textField)
   return refreshToken && issuer && clientId ? { context, refreshToken, issuer, clientId } : undefined
 }
@@ -265,7 +264,7 @@ function checkToken(token: string | undefined): string | undefined {
   throw new UsageError('Invalid token: it contains spaces or other characters that are not allowed', 'Check SVC3_TOKEN')
 }
 
-function readJson(file: string): Fields | undefined {
+function readJson(file: string): JsonObject | undefined {
   let text: string
   try {
     text = fs.readFileSync(file, 'utf8')
@@ -274,16 +273,12 @@ function readJson(file: string): Fields | undefined {
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
     throw new Failure(`Cannot read ${file} (${code})`, 'Check the permissions of the file')
   }
-  try {
-    const fields = fieldsOf(JSON.parse(text))
-    if (fields) return fields
-  } catch {
-    // The error of the parser would quote the file, which has tokens.
-  }
+  const fields = fieldsOf(parseJson(text))
+  if (fields) return fields
+  // The error of the parser would quote the file, which has tokens.
   throw new Failure(`${file} is not a JSON object`, 'Correct it, or move it away')
 }
 
-export const fieldsOf = (value: unknown): Fields | undefined =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined
+export const fieldsOf = (value: unknown): JsonObject | undefined => (isObject(value) ? value : undefined)
 export const textField = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined

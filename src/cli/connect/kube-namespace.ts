@@ -1,9 +1,11 @@
 // Kubeconfigs. Orka 3.5 and later take their default namespace from the context `orka` in one, and so do callers of `orka3`.
+
 import os from 'node:os'
 import path from 'node:path'
+import type { JsonObject } from '../../api/json.ts'
 import { readFileIfPresent } from '../../platform/files.ts'
 import type { Host } from '../host.ts'
-import { type Fields, fieldsOf, type ServerConnection, textField } from './connection.ts'
+import { fieldsOf, type ServerConnection, textField } from './connection.ts'
 
 /** The first file of KUBECONFIG, as in kubectl. */
 export function kubeconfigFile(host: Host): string {
@@ -12,7 +14,7 @@ export function kubeconfigFile(host: Host): string {
 }
 
 /** Returns the fields of a YAML object; undefined for any other text. */
-export async function fieldsInYaml(text: string): Promise<Fields | undefined> {
+export async function fieldsInYaml(text: string): Promise<JsonObject | undefined> {
   const { parse } = await import('yaml')
   try {
     return fieldsOf(parse(text) ?? {})

@@ -1,5 +1,6 @@
 // Redacts requests and responses for --debug. Only texts of listed headers and fields are shown, because others may
 // contain secrets or data of customers.
+import { parseJson } from '../../api/json.ts'
 
 const hidden = '[redacted]'
 
@@ -40,11 +41,8 @@ export function shownValue(value: unknown, isNamed = true): unknown {
 
 /** Returns JSON with texts redacted, and for other bodies only their length. */
 export function shownBody(text: string): string {
-  try {
-    return JSON.stringify(shownValue(JSON.parse(text)))
-  } catch {
-    return `${Buffer.byteLength(text)} bytes`
-  }
+  const value = parseJson(text)
+  return value === undefined ? `${Buffer.byteLength(text)} bytes` : JSON.stringify(shownValue(value))
 }
 
 /** Shows a query only on paths of the API, because that of an identity provider may contain a login code. */

@@ -1,7 +1,9 @@
 // Parses request bodies: JSON with any Content-Type or none, or empty. Refuses text that is not JSON in UTF-8, and
 // fields that could become a prototype.
+
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
+import { parseJson } from '../../api/json.ts'
 import { runAlone } from '../../platform/event-loop.ts'
 import { refuseExcessiveJson } from './json-limits.ts'
 
@@ -51,19 +53,12 @@ export function parseBodies(
 export function parseText(text: string, inspect?: () => void): unknown {
   refuseExcessiveJson(text)
   inspect?.()
-  const value = parsed(text)
+  const value = parseJson(text)
+  if (value === undefined) throw notJson()
   // Only an escape can produce a lone surrogate, so other texts need no walk through the value.
   if (/\\u[dD][89a-fA-F]/.test(text) && !isWellFormed(value)) throw illFormed()
   if (/proto|\\u/.test(text) && namesPrototype(value)) throw notJson()
   return value
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw notJson()
-  }
 }
 
 function isWellFormed(value: unknown): boolean {

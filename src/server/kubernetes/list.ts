@@ -1,5 +1,7 @@
 // The bodies of lists, and which page of a stored list a query asks for.
+
 import { ApiError, badRequest, invalidField } from '../../api/errors.ts'
+import { parseJson } from '../../api/json.ts'
 import type { Horizon } from '../../store/horizon.ts'
 import { compareRevs, type Rev } from '../../store/store.ts'
 import { seenHere } from '../gate/read-own-writes.ts'
@@ -73,20 +75,12 @@ export const selectorsOf = ({ labelSelector, fieldSelector }: KubeQuery) => ({
 const makeToken = (key: string, rev: string): string => Buffer.from(JSON.stringify([key, rev])).toString('base64url')
 
 function readToken(token: string, prefix: string): { readonly key: string; readonly rev: string } {
-  const [key, rev] = parsedToken(token)
+  const value = parseJson(Buffer.from(token.slice(0, 4_096), 'base64url').toString('utf8'))
+  const [key, rev]: readonly unknown[] = Array.isArray(value) ? value : []
   if (typeof key === 'string' && key.startsWith(prefix) && typeof rev === 'string' && isVersion(rev))
     return { key, rev }
   const message = 'continue is not a value from a page of this list'
   throw badRequest([invalidField('continue', message)], 'List from the start')
-}
-
-function parsedToken(token: string): readonly unknown[] {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(token.slice(0, 4_096), 'base64url').toString('utf8'))
-    return Array.isArray(value) ? value : []
-  } catch {
-    return []
-  }
 }
 
 const isVersion = (text: string): boolean => /^\d{1,20}$/.test(text)

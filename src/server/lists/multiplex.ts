@@ -1,8 +1,10 @@
 // Many watches on one WebSocket. Each is authorized like the list that it watches, again and again while it lasts. A
 // slow browser delays only its own watches and uses no memory of the server.
+
 import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../api/errors.ts'
+import { isObject, parseJson } from '../../api/json.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
 import type { WatchMessage } from '../../api/service/watches.ts'
 import { callerKey, type Principal } from '../../auth/principal.ts'
@@ -206,22 +208,14 @@ function parsed(message: unknown): WatchMessage {
       hint: 'Send {"watch":1,"path":"/api/v1/…"} or {"unwatch":1}',
     })
   const isNumber = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
-  const value = json(message)
-  if (typeof value !== 'object' || value === null) throw bad()
-  const { watch, unwatch, path, query = {} } = value as Record<string, unknown>
+  const value = typeof message === 'string' ? parseJson(message) : undefined
+  if (!isObject(value)) throw bad()
+  const { watch, unwatch, path, query = {} } = value
   if (isNumber(unwatch)) return { unwatch }
-  if (!isNumber(watch) || typeof path !== 'string' || typeof query !== 'object' || query === null) throw bad()
+  if (!isNumber(watch) || typeof path !== 'string' || !isObject(query)) throw bad()
   const entries = Object.entries(query)
   if (entries.some(([name, each]) => !selectors.includes(name as never) || typeof each !== 'string')) throw bad()
   return { watch, path, query: Object.fromEntries(entries) }
-}
-
-function json(message: unknown): unknown {
-  try {
-    return typeof message === 'string' ? JSON.parse(message) : undefined
-  } catch {
-    return undefined
-  }
 }
 
 const taken = (watch: number): ApiError =>

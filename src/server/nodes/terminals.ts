@@ -1,9 +1,11 @@
 // A terminal in the browser. The service connects to the guest by SSH through a tunnel, with backpressure in both
 // directions. The password is only in memory, and only during the login.
+
 import type { Duplex } from 'node:stream'
 import type { ClientChannel } from 'ssh2'
 import { Compile } from 'typebox/compile'
 import { ApiError } from '../../api/errors.ts'
+import { parseJson } from '../../api/json.ts'
 import { type TerminalAnswer, TerminalMessage } from '../../api/vms/terminals.ts'
 import { closeSsh, hangUp, logInBySsh, type SshGuest } from './ssh-login.ts'
 
@@ -143,10 +145,6 @@ function explained(error: unknown, user: string, vm: string): [message: string, 
 const check = Compile(TerminalMessage)
 
 function parsed(text: string): TerminalMessage | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return check.Check(value) ? value : undefined
-  } catch {
-    return undefined
-  }
+  const value = parseJson(text)
+  return check.Check(value) ? value : undefined
 }

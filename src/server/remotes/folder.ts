@@ -1,8 +1,10 @@
 // A remote that is a folder of a web server: `index.json` lists the files next to it.
+
 import * as t from 'typebox'
 import { Compile } from 'typebox/compile'
 import { architectures } from '../../api/architecture.ts'
 import { recordName } from '../../api/errors.ts'
+import { parseJson } from '../../api/json.ts'
 import { readAll } from '../../platform/http.ts'
 import { isImageName } from '../../rules/image-names.ts'
 import { maxDiskBytes } from '../../rules/sizes.ts'
@@ -86,12 +88,8 @@ export function parseFolderIndex(
   const refuse = (what: string): never => {
     throw new RemoteError(`index.json of remote ${name} ${what}`, false)
   }
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return refuse('is not JSON')
-  }
+  const value = parseJson(text)
+  if (value === undefined) return refuse('is not JSON')
   if (!shape.Check(value)) {
     const [first] = shape.Errors(value)
     return refuse(`is invalid: ${first?.instancePath || 'it'} ${first?.message ?? ''}`)

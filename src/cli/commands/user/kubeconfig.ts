@@ -1,11 +1,13 @@
 // svc3 user kubeconfig: makes a kubeconfig for the Kubernetes API of the server. It contains no token; kubectl runs `svc3
 // user get-token`.
+
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import type { JsonObject } from '../../../api/json.ts'
 import { getClusterInfo } from '../../../api/service/service.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.ts'
 import { defineCommand, namespaced } from '../../command.ts'
-import { dataDir, type Fields, type ServerConnection } from '../../connect/connection.ts'
+import { dataDir, type ServerConnection } from '../../connect/connection.ts'
 import { fieldsInYaml, kubeconfigFile } from '../../connect/kube-namespace.ts'
 import type { Host } from '../../host.ts'
 import { Failure } from '../../line/usage.ts'
@@ -59,7 +61,7 @@ interface KubeconfigInput {
   readonly server: string
   readonly certificate: string
   readonly namespace: string
-  readonly exec: Fields
+  readonly exec: JsonObject
 }
 
 const kubeconfig = ({ name, server, certificate, namespace, exec }: KubeconfigInput) => ({
@@ -72,7 +74,7 @@ const kubeconfig = ({ name, server, certificate, namespace, exec }: KubeconfigIn
 })
 
 /** Lets kubectl get tokens from this program, for the same server. */
-function execOf(host: Host, { context, source, apiUrl }: ServerConnection): Fields {
+function execOf(host: Host, { context, source, apiUrl }: ServerConnection): JsonObject {
   const isByContext = context !== undefined && !host.env.SVC3_API_URL && !host.env.SVC3_DATA
   const env = isByContext
     ? []
@@ -91,7 +93,7 @@ function execOf(host: Host, { context, source, apiUrl }: ServerConnection): Fiel
 }
 
 /** Replaces entries with the same name, and keeps all others. */
-function merged(known: Fields, made: ReturnType<typeof kubeconfig>): Fields {
+function merged(known: JsonObject, made: ReturnType<typeof kubeconfig>): JsonObject {
   const list = (field: 'clusters' | 'users' | 'contexts'): unknown[] => {
     const others = Array.isArray(known[field]) ? (known[field] as readonly { name?: unknown }[]) : []
     const names = new Set(made[field].map(({ name }) => name as unknown))

@@ -1,4 +1,5 @@
 // Finds fields that occur twice in the text of an object, of which JSON.parse silently takes the last.
+import { parseJson } from '../../../api/json.ts'
 import { space, stringEnd } from '../../http/json-limits.ts'
 
 const maxReported = 20
@@ -34,14 +35,8 @@ function nextChar(text: string, start: number): string {
   return text[at] ?? ''
 }
 
-function nameIn(quoted: string): string {
-  if (!quoted.includes('\\')) return quoted.slice(1, -1)
-  try {
-    return String(JSON.parse(quoted))
-  } catch {
-    return quoted
-  }
-}
+const nameIn = (quoted: string): string =>
+  quoted.includes('\\') ? String(parseJson(quoted) ?? quoted) : quoted.slice(1, -1)
 
 const pathOf = (open: readonly { readonly names: unknown; readonly name: string; readonly index: number }[]): string =>
   open

@@ -1,7 +1,9 @@
 // The paths of the fields that can have managers. A path is a list of steps as Kubernetes writes them: `f:cpu` is a field,
 // `v:"ios"` an item of a set, `k:{"uid":"1"}` an item with a key. By the schema of the kind, objects and maps have a path
 // for each field; a list is one value unless `x-kubernetes-list-type` says otherwise.
+
 import { ApiError } from '../../../api/errors.ts'
+import { isObject } from '../../../api/json.ts'
 import { type ObjectFields, objectFields } from '../kinds/kind.ts'
 
 export interface FieldShape {
@@ -35,9 +37,6 @@ function inside({ properties, patternProperties }: FieldShape, name: string): Fi
 
 const hasFields = ({ properties, patternProperties, additionalProperties }: FieldShape): boolean =>
   additionalProperties !== true && (properties !== undefined || patternProperties !== undefined)
-
-const isObject = (value: unknown): value is ObjectFields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Returns a function that makes the step of an item. Undefined if the list is one value. */
 export function keyOfItem(shape: FieldShape): ((item: unknown) => string) | undefined {

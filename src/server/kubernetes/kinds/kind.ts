@@ -1,8 +1,10 @@
 // The rows of the table of kinds. A row names the kind, says how a record becomes an object, and names the operations
 // of the REST API that carry out a change of the object. This file does no I/O.
+
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type * as t from 'typebox'
+import { isObject } from '../../../api/json.ts'
 import { nouns } from '../../../api/nouns.ts'
 import { type Operation, paramNames } from '../../../api/operation.ts'
 import { kindsWithMetadata } from '../../../api/service/metadata.ts'
@@ -181,8 +183,7 @@ export const statusVerbs: readonly string[] = ['get', 'patch', 'update']
 
 export const isComputed = ({ list }: Kind): boolean => list.madeOf !== undefined
 
-export const objectFields = (value: unknown): ObjectFields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as ObjectFields) : {}
+export const objectFields = (value: unknown): ObjectFields => (isObject(value) ? value : {})
 
 export function objectOf(
   kind: Kind,
