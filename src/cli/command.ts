@@ -87,7 +87,9 @@ type OptionValue<O extends Option> = O extends BooleanOption
       : O extends { repeatable: true }
         ? readonly string[]
         : Present<O, string>
-type ArgumentValue<A extends Argument> = A extends { repeatable: true } ? readonly string[] : Present<A, string>
+type ArgumentValue<A extends Argument> = A extends { repeatable: true }
+  ? readonly string[]
+  : Present<A, A extends { choices: readonly (infer Choice)[] } ? Choice : string>
 
 export interface Values<A extends Arguments, O extends Options> {
   readonly args: { readonly [Name in keyof A]: ArgumentValue<A[Name]> }

@@ -2,7 +2,7 @@
 // The one for bash supports version 3.2, which macOS has.
 
 export const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
-export type Shell = (typeof shells)[number]
+type Shell = (typeof shells)[number]
 
 const bash = `# bash completion for svc3 and orka3; put this into ~/.bashrc:  eval "$(svc3 completion bash)"
 _svc3_complete() {

@@ -172,6 +172,9 @@ function takeArguments(
     if (word === undefined && argument.required)
       throw new UsageError(`Specify ${argument.value}: ${argument.description}`)
     if (word === '') throw new UsageError(`${argument.value} must not be empty`)
+    const { choices } = argument
+    if (word !== undefined && choices?.includes(word) === false)
+      throw new UsageError(`"${word}" is not one of ${choices.join(', ')}${didYouMean(word, choices)}`)
     return [name, word]
   })
   if (rest.length > 0) throw tooMany(command, rest, given)

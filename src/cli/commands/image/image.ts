@@ -1,7 +1,7 @@
 // svc3 image
 
 import { ApiError } from '../../../api/errors.ts'
-import { type BuiltInImage, builtInImages } from '../../../api/images/built-in-images.ts'
+import { builtInImages } from '../../../api/images/built-in-images.ts'
 import {
   addDemoImage,
   generateImage,
@@ -18,7 +18,6 @@ import { bytesAddedBy, lineageOf } from '../../../client/image-lineage.ts'
 import { defined } from '../../../platform/defined.ts'
 import { diskSizeRule, parseDiskSize, sizeText } from '../../../rules/sizes.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { didYouMean } from '../../line/suggest.ts'
 import { Failure, UsageError } from '../../line/usage.ts'
 import { visible } from '../../output/output.ts'
 import type { Field } from '../../output/record.ts'
@@ -139,7 +138,7 @@ const demo = defineCommand({
     { line: 'svc3 image demo small --type arm64', does: 'small, only for arm64' },
   ],
   async run(context, { args, options: { type } }) {
-    const image = builtIn(args.image ?? 'tiny')
+    const { image = 'tiny' } = args
     const { client, namespace, sameTargetFlags } = await context.connect()
     const { signal } = context
     const nodes = type === undefined ? await client.listAll(listNodes, { params: { namespace }, signal }) : []
@@ -169,12 +168,6 @@ const demo = defineCommand({
     context.note(`Deploy a VM: svc3 vm deploy --image ${images[0]?.name}${sameTargetFlags}`)
   },
 })
-
-function builtIn(word: string): BuiltInImage {
-  const found = builtInImages.find((image) => image === word)
-  if (found !== undefined) return found
-  throw new UsageError(`"${word}" is not one of ${builtInImages.join(', ')}${didYouMean(word, builtInImages)}`)
-}
 
 const upload = defineCommand({
   description:
