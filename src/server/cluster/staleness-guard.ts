@@ -10,6 +10,7 @@ import { tellRevision } from '../../api/nodes/servers.ts'
 import { readAgeHeader } from '../../api/revision.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'
+import { succeeds } from '../../platform/succeeds.ts'
 import type { Horizon } from '../../store/horizon.ts'
 import type { ServerRecord } from '../../store/records/server-records.ts'
 import { type Change, compareRevs, type Exchange } from '../../store/store.ts'
@@ -117,11 +118,9 @@ export class StalenessGuard {
       if (!isAway || !changes)
         return `the server at ${server.internalUrl} is at revision ${rev}, this one at ${exchange.deliveredRev()}`
       exchange.learn(after, { changes: changes as readonly Change[], rev })
-      const isShown = await horizon.shown(rev, limited).then(
-        () => true,
-        () => false,
-      )
-      return isShown ? undefined : `this server has not taken over revision ${rev} of ${server.internalUrl} yet`
+      return (await succeeds(horizon.shown(rev, limited)))
+        ? undefined
+        : `this server has not taken over revision ${rev} of ${server.internalUrl} yet`
     } catch (error) {
       if (error instanceof ServerUnreachable || error instanceof ServerRefused) return error.message
       throw error
@@ -192,10 +191,4 @@ export function refuseWhenStale(
 }
 
 const within = (timeoutMs: number, work: Promise<unknown>): Promise<boolean> =>
-  Promise.race([
-    work.then(
-      () => true,
-      () => false,
-    ),
-    sleep(timeoutMs, false, { ref: false }),
-  ])
+  Promise.race([succeeds(work), sleep(timeoutMs, false, { ref: false })])
