@@ -29,22 +29,20 @@ export function readOwnWrites(app: FastifyInstance, horizon: Horizon): void {
  * earlier writes, or refuses the request.
  */
 export async function caughtUpHere(horizon: Horizon): Promise<void> {
-  await horizon.current(timeoutMs).catch((cause: unknown) => {
-    if (!isFault(cause, 'Unavailable')) throw cause
-    const message = 'Cannot verify the login: the store does not answer'
-    throw new ApiError('ServiceUnavailable', message, { hint: 'Try again in a second', retryAfterSeconds: 1, cause })
-  })
+  await horizon.current(timeoutMs).catch(refused('Cannot verify the login: the store does not answer'))
 }
 
 const isRevision = (text: string): boolean => /^(0|[1-9]\d{0,14})$/.test(text)
 
 /** Waits until this server has seen the revision. Returns false if the store never had it. */
 export async function seenHere(horizon: Horizon, rev: string): Promise<boolean> {
-  try {
-    return horizon.has(rev) || (await horizon.reached(rev, timeoutMs))
-  } catch (cause) {
+  const message = 'This server is behind the one that answered you last; nothing was changed'
+  return horizon.has(rev) || horizon.reached(rev, timeoutMs).catch(refused(message))
+}
+
+const refused =
+  (message: string) =>
+  (cause: unknown): never => {
     if (!isFault(cause, 'Unavailable')) throw cause
-    const message = 'This server is behind the one that answered you last; nothing was changed'
     throw new ApiError('ServiceUnavailable', message, { hint: 'Try again in a second', retryAfterSeconds: 1, cause })
   }
-}
