@@ -1,6 +1,6 @@
 // The kinds image and ISO, for code that treats both alike.
 import { type ImageContents, openImageContents } from './contents.ts'
-import { amongServers, type ImageServices, ImageStore, type ImageStoreParts } from './store.ts'
+import { amongServers, type ImageServices, ImageStore } from './store.ts'
 import type { ImageUses } from './uses.ts'
 
 export interface ImageKindParts {
@@ -21,15 +21,10 @@ export function imageKinds(services: KindServices): Readonly<Record<'image' | 'i
   const among = amongServers(services)
   const images = { noun: 'images', word: 'image', collection: collections.images } as const
   const isos = { noun: 'isos', word: 'ISO', collection: collections.isos } as const
+  const imageStore = new ImageStore({ ...among, ...images, uses: imageUses, contents })
+  const isoStore = new ImageStore({ ...among, ...isos, uses: isoUses, contents })
   return {
-    image: kindOf({ ...among, ...images, uses: imageUses, contents }, contents.importDisk),
-    iso: kindOf({ ...among, ...isos, uses: isoUses, contents }, contents.importDisc),
+    image: { noun: 'images', store: imageStore, take: contents.importDisk, contents },
+    iso: { noun: 'isos', store: isoStore, take: contents.importDisc, contents },
   }
 }
-
-const kindOf = (parts: ImageStoreParts, take: ImageKindParts['take']): ImageKindParts => ({
-  noun: parts.noun,
-  store: new ImageStore(parts),
-  take,
-  contents: parts.contents,
-})

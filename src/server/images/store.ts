@@ -36,7 +36,7 @@ interface ImageKind {
   readonly word: 'image' | 'ISO'
 }
 
-export interface ImageStoreParts extends ImageKind {
+interface ImageStoreParts extends ImageKind {
   readonly collection: Collection<ImageRecord>
   readonly uses: ImageUses
   readonly contents: ImageContents
