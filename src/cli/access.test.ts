@@ -37,7 +37,7 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
   ['sa list -n svc-ios', 0, /^NAME\tCREATED\tROLE\njenkins\t\S+\tdeveloper\n/],
   ['sa set-role jenkins -n svc-ios', 2, /^$/, /--role/],
   ['sa set-role jenkins -n svc-ios --role owner', 2, /^$/, /--role/],
-  ['sa set-role jenkins -n svc-ios --role developer --allow registrycredentials', 1, /^$/, /Only an administrator/],
+  ['sa set-role jenkins -n svc-ios --role developer --allow registrycredentials', 2, /^$/, /Only an administrator/],
   [
     'sa set-role jenkins -n svc-ios --role administrator --allow registrycredentials',
     0,

@@ -46,7 +46,8 @@ describe('user set-token', () => {
   })
 
   it('user set-token warns about a token on the command line, and never repeats it', async () => {
-    const { stderr, exitCode } = await run(['user', 'set-token', service.token], { env: there() })
+    const options = { env: there(), terminal: { stdout: true } }
+    const { stderr, exitCode } = await run(['user', 'set-token', service.token], options)
     assert.equal(exitCode, 0)
     assert.match(stderr, /Other users of this machine can see/)
     assert.equal((await run(['regcred', 'list', '-o', 'json'], { env: env() })).stdout, '[]\n')
