@@ -2,6 +2,7 @@
 import { ApiError } from '../../api/errors.ts'
 import type { DesiredCapture } from '../../api/nodes/captures.ts'
 import type { Driver } from '../../drivers/driver.ts'
+import { digestPattern } from '../../images/format/format.ts'
 import { hasAllContent } from '../../images/pack/stored-manifests.ts'
 import { RegistryError } from '../../oci/artifact/errors.ts'
 import { failpoint } from '../../platform/failpoint.ts'
@@ -180,7 +181,9 @@ export class CaptureRun {
     const isPush = kind === 'push'
     const sendsChunks = isPush && common.format !== 'tart'
     // The layers of a VM can be packed without its image if the destination has, or gets, that from elsewhere.
-    const hasImageElsewhere = image.content !== undefined || (sendsChunks && (await store.has(capture.base)))
+    // A simulated image has no digest.
+    const isStored = async () => digestPattern.test(capture.base) && (await store.has(capture.base))
+    const hasImageElsewhere = image.content !== undefined || (sendsChunks && (await isStored()))
     const needsImage = !hasImageElsewhere || capture.layers.some(({ format }) => format === 'raw')
     const base = needsImage ? await this.#fetchImage(signal) : await images.find(image)
     // The server has nothing of an image that was pulled from a registry, but this node may have all of it.

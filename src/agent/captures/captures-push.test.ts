@@ -10,6 +10,7 @@ import { eventually } from '../../../test/support/tools/eventually.ts'
 import { freePort } from '../../../test/support/tools/free-port.ts'
 import { ApiError } from '../../api/errors.ts'
 import { ConnectionError } from '../../client/transport.ts'
+import { hexOf } from '../../images/content/files.ts'
 import { silentLog } from '../../platform/log.ts'
 import { Captures } from './captures.ts'
 import type { Packer } from './pack.ts'
@@ -60,7 +61,7 @@ function pushing(
     image: { name: 'base' },
     reference: `127.0.0.1:${port}/team/vm:v1`,
     phase,
-    ...(phase === 'packed' ? { content: small.digest } : { capture: {} }),
+    ...(phase === 'packed' ? { content: small.digest } : { capture: { base: 'simulated:base' } }),
   } as CaptureState)
   const captures = new Captures({
     node: 'node',
@@ -81,7 +82,7 @@ function pushing(
       discard: async () => void ends.push('dropped'),
       forget: async () => undefined,
     },
-    content: async () => ({ store: { has: async () => false } }),
+    content: async () => ({ store: { has: async (digest: string) => hexOf(digest) === '' } }),
     states: {
       list: async () => [...kept.values()],
       async write(state: CaptureState) {

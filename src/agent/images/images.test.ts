@@ -51,6 +51,13 @@ function kitchen() {
   return { recipe, started: started.promise, finished, open, builds: () => builds }
 }
 
+it('a simulated image has the size that the server knows, so that a commit keeps it', async () => {
+  const sizeOf = async (more: object) =>
+    (await pretendImages().ensure({ name: 'old', ...more }, { signal: never, progress: () => undefined })).virtualSizeBytes
+  assert.equal(await sizeOf({ sizeBytes: 22 * 2 ** 30 }), 22 * 2 ** 30)
+  assert.equal(await sizeOf({}), 10 * 2 ** 30)
+})
+
 describe('pinned images', () => {
   it('pinned images that cannot be fetched for now do not delay others, and report the reason', async () => {
     const ready = Promise.withResolvers<void>()

@@ -316,12 +316,12 @@ class NodeImages implements Images {
 
 /** For simulated nodes: every image exists and is empty. */
 export function pretendImages(): Images {
-  const pretend = async ({ name }: VmImage): Promise<BaseImage> => ({
+  const pretend = async ({ name, sizeBytes = 10 * 2 ** 30 }: VmImage): Promise<BaseImage> => ({
     name,
     digest: `simulated:${name}`,
     disk: '/dev/null',
     format: 'raw',
-    virtualSizeBytes: 10 * 2 ** 30,
+    virtualSizeBytes: sizeBytes,
     boot: { kind: 'firmware' },
   })
   return {

@@ -96,6 +96,8 @@ export const DesiredImage = t.Object({
   content: t.Optional(t.String()),
   /** Instead of both: an image in a registry, `host/repository@sha256:…`. `getVmRegistry` returns how to log in. */
   reference: t.Optional(t.String()),
+  /** The size of its disk, for simulated nodes, which have no content. */
+  sizeBytes: t.Optional(t.Integer()),
 })
 
 /** Images that the node should have, and keys of copies that it should delete. */

@@ -222,7 +222,7 @@ function desiredOf(
     memoryMiB: place.memoryMiB,
     image: {
       name: shape.image,
-      ...defined({ recipe, content, reference: imageReference }),
+      ...defined({ recipe, content, reference: imageReference, sizeBytes: image?.sizeBytes }),
     },
     ip: place.ip,
     ssh: place.ssh,
