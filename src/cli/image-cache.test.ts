@@ -74,3 +74,12 @@ describe('imagecache', () => {
     assert.deepEqual([removed.exitCode, removed.stdout.split('\n')[1]], [0, 'xeon-1\tAccepted\tRemoving'])
   })
 })
+
+it('images may have names that begin with a period or, after --, with a dash', async () => {
+  for (const name of ['.img', '-img']) await addImage(service, name, 'amd64')
+  const listed = await svc3('image list -- .img -img')
+  assert.deepEqual([listed.exitCode, listed.stdout.split('\n').length], [0, 4])
+  const copied = await svc3('image copy -- -img .-copy')
+  assert.deepEqual([copied.exitCode, copied.stdout], [0, 'Image .-copy created as a copy of -img.\n'])
+  assert.equal((await svc3('image delete --yes -- -img .-copy')).exitCode, 0)
+})

@@ -83,6 +83,7 @@ describe('dispatch', () => {
     ['regcred add', 'Specify SERVER: address of the registry, <scheme>://<hostname>[:<port>]'],
     ['regcred add https://ghcr.io', 'Specify --username USERNAME'],
     ['regcred remove https://a https://b', 'Unexpected argument "https://b" (expected SERVER)'],
+    ['ns list -- --token=x', 'An argument begins with a dash. Put options before "--"'],
     ['version now', 'Unexpected argument "now" (expected no arguments)'],
     ['help regcrd', 'Unknown command "regcrd". Did you mean regcred?'],
     ['version --namespace x', 'Unknown option --namespace'],

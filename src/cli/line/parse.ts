@@ -160,8 +160,9 @@ function takeArguments(
 ): Record<string, Value> {
   const takesRest = Object.values(command.arguments).some((argument) => argument.afterDashes)
   const words = takesRest ? before : [...before, ...afterDashes]
-  // No name or address begins with a dash. The word may be an option with a secret, so the message does not repeat it.
-  if (words.some((word) => word.startsWith('-') && word !== '-')) {
+  // Names of images may begin with a dash. Another word may be an option with a secret, so the message does not repeat it.
+  const isName = (word: string): boolean => /^[a-z0-9.-]+$/.test(word) && !hasSecret(command)
+  if (words.some((word) => word.startsWith('-') && word !== '-' && !isName(word))) {
     throw new UsageError('An argument begins with a dash. Put options before "--"')
   }
   const rest = [...words]
@@ -181,6 +182,9 @@ function takeArguments(
   return Object.fromEntries(values)
 }
 
+const hasSecret = (command: Command): boolean =>
+  [...Object.values(command.options), ...Object.values(command.arguments)].some(({ secret }) => secret)
+
 function tooMany(command: Command, rest: readonly string[], given: ReadonlySet<string>): UsageError {
   const [first = ''] = rest
   const options = Object.entries(command.options)
@@ -191,11 +195,8 @@ function tooMany(command: Command, rest: readonly string[], given: ReadonlySet<s
   const isPlain = /^[a-z0-9][\w.-]*$/.test(first) && !options.some(([name, { secret }]) => secret && given.has(name))
   if (meant !== undefined && isPlain && rest.length === 1)
     return new UsageError(unexpected, `Did you mean --${meant} ${first}?`)
-  const hasSecret = [...Object.values(command.options), ...Object.values(command.arguments)].some(
-    ({ secret }) => secret,
-  )
   // The words may be parts of an unquoted password, which must not be shown.
-  if (hasSecret)
+  if (hasSecret(command))
     return new UsageError(
       `${rest.length} more argument${rest.length > 1 ? 's' : ''} than expected (${allowed}). Quote values that contain spaces`,
     )
