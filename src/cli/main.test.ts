@@ -84,6 +84,7 @@ describe('dispatch', () => {
     ['regcred add https://ghcr.io', 'Specify --username USERNAME'],
     ['regcred remove https://a https://b', 'Unexpected argument "https://b" (expected SERVER)'],
     ['ns list -- --token=x', 'An argument begins with a dash. Put options before "--"'],
+    ['vm deploy --display-dpi 400', 'Invalid --display-dpi "400": specify a whole number from 60 to 320'],
     ['version now', 'Unexpected argument "now" (expected no arguments)'],
     ['help regcrd', 'Unknown command "regcrd". Did you mean regcred?'],
     ['version --namespace x', 'Unknown option --namespace'],

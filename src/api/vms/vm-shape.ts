@@ -37,6 +37,23 @@ export const randomSerial = 'random'
 
 export const schedulers = ['default', 'most-allocated'] as const
 
+/** Of a request. Records of older versions may have other values. */
+export const displayLimits = {
+  width: { min: 320, max: 3_840 },
+  height: { min: 480, max: 2_160 },
+  dpi: { min: 60, max: 320 },
+} as const
+
+const displayField = (of: keyof typeof displayLimits, description: string) => {
+  const { min, max } = displayLimits[of]
+  return t.Optional(t.Integer({ minimum: 0, maximum: max, description: `${min} to ${max}. ${description}` }))
+}
+export const displayFields = {
+  displayWidth: displayField('width', 'Default: 1920'),
+  displayHeight: displayField('height', 'Default: 1080'),
+  displayDPI: displayField('dpi', 'Default: 96'),
+}
+
 /**
  * The request form, shared by deployments and VM configurations. Zero and false mean "not set" for fields that clients of
  * Orka always send.
@@ -74,10 +91,8 @@ export const vmShapeFields = {
   ),
   nested: Flag('Apple silicon: nested virtualization'),
   rosetta: t.Optional(t.String({ maxLength: 36, description: 'Apple silicon, Linux: tag of a share with Rosetta' })),
-  displayWidth: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: 'Default: 1920' })),
-  displayHeight: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: 'Default: 1080' })),
-  displayDPI: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: 'Default: 96' })),
-  displayDpi: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: 'Same as displayDPI' })),
+  ...displayFields,
+  displayDpi: displayField('dpi', 'Same as displayDPI'),
 } satisfies Record<keyof VmMachine, t.TSchema> & t.TProperties
 const VmShapeInput = t.Object(vmShapeFields)
 export type VmShapeInput = t.Static<typeof VmShapeInput>

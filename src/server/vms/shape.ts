@@ -3,6 +3,7 @@
 import type { Architecture } from '../../api/architecture.ts'
 import type { Cause } from '../../api/errors.ts'
 import {
+  displayLimits,
   machineDefaults,
   machineOf,
   randomSerial,
@@ -81,6 +82,11 @@ const armOnly = (field: 'directories' | 'nested' | 'rosetta'): Problem => [
   ({ image }) => `${field} is for VMs on Apple silicon only; image ${image} is amd64`,
 ]
 
+const displayed = (field: string, of: keyof VmShape['display']): Problem => {
+  const { min, max } = displayLimits[of]
+  return [field, ({ display }) => display[of] < min || display[of] > max, () => `${field} must be from ${min} to ${max}`]
+}
+
 const directoryForm = /^([A-Za-z0-9][\w-]{0,63}):\/[^:,\p{Cc}]*(:ro)?$/u
 
 /** tart separates the parts by colons. The name `svc3` is that of the folder with metadata. */
@@ -116,6 +122,9 @@ const problems: readonly Problem[] = [
     ({ systemSerial }) => systemSerial !== undefined && !/^[A-Za-z0-9._+/-]{1,64}$/.test(systemSerial),
     () => 'systemSerial must consist of letters, digits and . _ + / -',
   ],
+  displayed('displayWidth', 'width'),
+  displayed('displayHeight', 'height'),
+  displayed('displayDPI', 'dpi'),
   intelOnly('legacyIO', ({ legacyIO }) => legacyIO),
   intelOnly('iso', ({ iso }) => iso !== undefined),
   [

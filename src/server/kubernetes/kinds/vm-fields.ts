@@ -1,6 +1,6 @@
 // The fields that VirtualMachineInstance and VirtualMachineConfig share, and their translation to and from the REST API.
 import * as t from 'typebox'
-import type { VmShape } from '../../../api/vms/vm-shape.ts'
+import { displayFields, type VmShape } from '../../../api/vms/vm-shape.ts'
 import { defined } from '../../../platform/defined.ts'
 import type { ObjectFields } from './kind.ts'
 
@@ -28,9 +28,7 @@ export const shapeSchema = {
   ),
   nested: flag('Nested virtualization (Apple silicon)'),
   rosetta: text('Tag of a share with Rosetta (Apple silicon)', 36),
-  displayWidth: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: 'Default: 1920' })),
-  displayHeight: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: 'Default: 1080' })),
-  displayDPI: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: 'Default: 96' })),
+  ...displayFields,
 }
 
 /** The spec of a stored shape. */

@@ -145,6 +145,20 @@ describe('deploying a VM', () => {
     assert.equal((await service.call('POST', `${inDefault}/vms`, { body: {} })).status, 400)
   })
 
+  it('deploying a VM refuses a display outside of the limits, in a configuration as well', async () => {
+    const sizes = [['displayWidth', 320, 3_840], ['displayHeight', 480, 2_160], ['displayDPI', 60, 320]] as const
+    for (const [field, min, max] of sizes) {
+      for (const value of [min - 1, max + 1]) {
+        const { status, body } = await deploy({ [field]: value })
+        assert.deepEqual([status, body.details?.causes[0].field], [422, field], String(value))
+      }
+      const config = { name: `c${max}`, image: 'silicon', [field]: min - 1 }
+      assert.equal((await service.call('POST', `${inDefault}/vmconfigs`, { body: config })).status, 422)
+      for (const value of [0, min, max])
+        assert.equal((await deploy({ cpu: 1, [field]: value }, {}, '?wait=false')).status, 202, `${field} ${value}`)
+    }
+  })
+
   it('deploying a VM ignores default values that Jenkins always sends', async () => {
     await node({ name: 'arm', report: { architecture: 'arm64' } })
     const config = { name: 'conf', image: 'silicon', cpu: 2, memory: 4 }

@@ -1,12 +1,12 @@
 // The options for size and placement that "vm deploy" and "vm-config create" share.
 
 import type { VmDeployment } from '../../../../api/vms/vm-deployment.ts'
-import { schedulers } from '../../../../api/vms/vm-shape.ts'
+import { displayLimits, schedulers } from '../../../../api/vms/vm-shape.ts'
 import { isTag } from '../../../../rules/names.ts'
 import type { Options, OptionValues } from '../../../command.ts'
 import { UsageError } from '../../../line/usage.ts'
 
-const pixels = { type: 'integer', value: 'PIXELS', min: 1, max: 16_384 } as const
+const pixels = { type: 'integer', value: 'PIXELS' } as const
 
 export const shapeOptions = {
   cpu: {
@@ -43,14 +43,13 @@ export const shapeOptions = {
   },
   nested: { type: 'boolean', description: 'Enable nested virtualization (Apple silicon)' },
   rosetta: { type: 'string', value: 'TAG', description: 'Share Rosetta with this tag (Apple silicon, Linux)' },
-  'display-width': { ...pixels, description: 'Display width (default 1920)' },
-  'display-height': { ...pixels, description: 'Display height (default 1080)' },
+  'display-width': { ...pixels, ...displayLimits.width, description: 'Display width, 320 to 3840 (default 1920)' },
+  'display-height': { ...pixels, ...displayLimits.height, description: 'Display height, 480 to 2160 (default 1080)' },
   'display-dpi': {
     type: 'integer',
     value: 'DPI',
-    min: 1,
-    max: 1_000,
-    description: 'Display resolution in dots per inch (default 96)',
+    ...displayLimits.dpi,
+    description: 'Display resolution in dots per inch, 60 to 320 (default 96)',
   },
 } as const satisfies Options
 
