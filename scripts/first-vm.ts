@@ -7,8 +7,8 @@ import { parseArgs } from 'node:util'
 import { buildGuest, downloadPackages } from '../packages/tiny-guests/build.ts'
 import { usualDataDir } from '../src/control-plane/checkout.ts'
 import { firstImage } from '../src/control-plane/next-steps.ts'
-import { ensureHostPrograms, hostPrograms } from '../src/operator/host-programs.ts'
-import { canInstall, missingOf } from '../src/platform/debian.ts'
+import { ensureHostPrograms, hasHostPrograms } from '../src/operator/host-programs.ts'
+import { canInstall } from '../src/platform/debian.ts'
 
 const say = (line: string): void => void process.stderr.write(`svc3: ${line}\n`)
 
@@ -20,7 +20,7 @@ const { values } = parseArgs({
 const workingDir = process.env.INIT_CWD ?? process.cwd()
 const dataDir = path.resolve(workingDir, String(values.data ?? (process.env.SVC3_DATA || usualDataDir())))
 const isFirst = !fs.existsSync(dataDir) && values.driver !== 'simulated' && !values.help
-const canBuild = process.platform === 'linux' && (canInstall() || missingOf(hostPrograms).length === 0)
+const canBuild = process.platform === 'linux' && (canInstall() || hasHostPrograms())
 if (isFirst && canBuild) {
   // As secret as the server wants it, which finds it there.
   fs.mkdirSync(dataDir, { recursive: true, mode: 0o700 })

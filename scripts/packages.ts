@@ -30,8 +30,6 @@ const full: readonly DebianProgram[] = [
   { name: 'strace', program: 'strace', why: 'slow disks' },
   { name: 'kubernetes-client', program: 'kubectl', why: 'a client of the Kubernetes API' },
   { name: 'rsync', program: 'rsync', why: 'copying files to guests' },
-  { name: 'ovmf', program: '/usr/share/OVMF/OVMF_CODE.fd', why: 'firmware for amd64 VMs' },
-  { name: 'qemu-efi-aarch64', program: '/usr/share/AAVMF/AAVMF_CODE.fd', why: 'firmware for arm64 VMs' },
 ]
 
 const long: readonly DebianProgram[] = [

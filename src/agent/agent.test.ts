@@ -9,7 +9,7 @@ import type { AgentServer } from '../../test/support/rigs/agent-server.ts'
 import { scriptedDriver, type World } from '../../test/support/stand-ins/scripted-driver.ts'
 import { eventually } from '../../test/support/tools/eventually.ts'
 import type { DesiredVm } from '../api/nodes/agent.ts'
-import { PortTaken } from '../drivers/driver.ts'
+import { HostUnfit, PortTaken } from '../drivers/driver.ts'
 import { SimulatedDriver } from '../drivers/simulated.ts'
 
 describe('agent', () => {
@@ -117,6 +117,13 @@ describe('agent', () => {
     assert.equal(failed.diskGb, 20)
     assert.match(failed.problem ?? '', /Could not be resized on node node-1: no space is left/)
     assert.equal(world.vms.get('a')?.observed.state, 'running')
+  })
+
+  it('the agent reports that its host lacks what a VM needs', async () => {
+    world.failNext('start', new HostUnfit('UEFI firmware is not installed on this host'))
+    assert.equal((await server.fulfilled(server.want({ uid: 'a' }))).isHostUnfit, true)
+    world.failNext('start', new Error('qemu is ill'))
+    assert.equal((await server.fulfilled(server.want({ uid: 'b' }))).isHostUnfit, undefined)
   })
 
   it('the agent cleans up after a failed deployment, and does not retry it', async () => {

@@ -1,7 +1,7 @@
 // Calls operations that take seconds to minutes and answer when they are done. After a restart of the service or a lost
 // connection, the request is sent again with the same idempotency key, and resumes waiting.
 import type { Operation, ResponseOf } from '../api/operation.ts'
-import { isTransient, retry, retryPolicies } from '../platform/retry.ts'
+import { isTransient, retry, retryAfterOf, retryPolicies } from '../platform/retry.ts'
 import type { CallInput, Client } from './client.ts'
 import { ConnectionError } from './transport.ts'
 
@@ -22,7 +22,11 @@ export async function callUntilDone<O extends Operation & { readonly method: 'PO
     policy: retryPolicies.longCall,
     signal: input.signal,
     isRetriable: (error) =>
-      isTransient(error) && !isTimeout(error) && performance.now() < endMs && (isSent || !isRefused(error)),
+      isTransient(error) &&
+      !isTimeout(error) &&
+      retryAfterOf(error) <= retryPolicies.longCall.withinMs &&
+      performance.now() < endMs &&
+      (isSent || !isRefused(error)),
     onWait: ({ error }) => {
       isSent = true
       onRetry((error as Error).message)

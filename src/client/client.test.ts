@@ -10,7 +10,9 @@ import {
 } from '../api/access/registry-credentials.ts'
 import { ApiError } from '../api/errors.ts'
 import { getClusterInfo, getMetrics, getReadiness } from '../api/service/service.ts'
-import { type ClientOptions, createClient } from './client.ts'
+import { deployVm } from '../api/vms/vms.ts'
+import { callUntilDone } from './call-until-done.ts'
+import { type Client, type ClientOptions, createClient } from './client.ts'
 import { httpTransport } from './http.ts'
 import { ConnectionError } from './transport.ts'
 
@@ -181,6 +183,17 @@ describe('client', () => {
     await using busy = await serve((_, response) => response.writeHead(429, { 'retry-after': '3600' }).end(''))
     await assert.rejects(busy.client().call(getClusterInfo), { reason: 'TooManyRequests' })
     assert.equal(busy.seen.length, 1)
+  })
+
+  it('a long call is repeated after 503, unless the server requests a wait that is longer than its retries', async () => {
+    const waits = [0, 3_600]
+    let calls = 0
+    const call = async () => {
+      throw new ApiError('ServiceUnavailable', 'not now', { retryAfterSeconds: waits[calls++] ?? 0 })
+    }
+    const input = { params: { namespace: 'svc-default' }, body: {}, idempotencyKey: 'key' }
+    await assert.rejects(callUntilDone({ call } as unknown as Client, deployVm, input, 60_000), { code: 503 })
+    assert.equal(calls, 2)
   })
 
   it('the client never repeats a DELETE, and sends it on a new connection', async () => {

@@ -141,6 +141,11 @@ export interface Probe {
   readonly noMacos?: Readonly<Partial<Record<Architecture, string>>>
 }
 
+/** This host lacks something that the VM needs, which its operator has to install. */
+export class HostUnfit extends Error {
+  override readonly name = 'HostUnfit'
+}
+
 /** A forwarded port or the screen's port is in use by another program. Trying other ports helps. */
 export class PortTaken extends Error {
   override readonly name = 'PortTaken'

@@ -14,6 +14,9 @@ describe('host programs', () => {
     assert.deepEqual(names('darwin'), ['qemu-system-x86_64', 'qemu-system-aarch64', 'qemu-img', 'ssh'])
     for (const program of ['slirp4netns', 'unshare', 'ip', 'mke2fs', 'xz', ...names('darwin')])
       assert.ok(names('linux').includes(program), program)
+    const packages = hostProgramsOn('linux').map(({ name }) => name)
+    // Images of tart and uploaded arm64 disks boot by UEFI.
+    for (const name of ['ovmf', 'qemu-efi-aarch64']) assert.ok(packages.includes(name), name)
     assert.deepEqual(hostPrograms, hostProgramsOn(process.platform))
   })
 

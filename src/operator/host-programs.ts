@@ -5,11 +5,27 @@ import { canInstall, type DebianProgram, install, installLine, missingOf } from 
 interface HostProgram extends DebianProgram {
   /** Default: everywhere. On macOS guests are not isolated and the built-in images are not built. */
   readonly only?: NodeJS.Platform
+  /** Most VMs run without it. */
+  readonly isOptional?: true
 }
 
 const programs: readonly HostProgram[] = [
   { name: 'qemu-system-x86', program: 'qemu-system-x86_64', why: 'runs amd64 VMs' },
   { name: 'qemu-system-arm', program: 'qemu-system-aarch64', why: 'runs arm64 VMs' },
+  {
+    name: 'ovmf',
+    program: '/usr/share/OVMF/OVMF_CODE_4M.fd',
+    why: 'UEFI firmware of amd64 VMs',
+    only: 'linux',
+    isOptional: true,
+  },
+  {
+    name: 'qemu-efi-aarch64',
+    program: '/usr/share/AAVMF/AAVMF_CODE.fd',
+    why: 'UEFI firmware of arm64 VMs',
+    only: 'linux',
+    isOptional: true,
+  },
   { name: 'qemu-utils', program: 'qemu-img', why: 'creates disks' },
   {
     name: 'slirp4netns',
@@ -26,10 +42,12 @@ const programs: readonly HostProgram[] = [
   { name: 'openssh-client', program: 'ssh', why: 'svc3 vm ssh' },
 ]
 
-export const hostProgramsOn = (platform: NodeJS.Platform): readonly DebianProgram[] =>
+export const hostProgramsOn = (platform: NodeJS.Platform): readonly HostProgram[] =>
   programs.filter(({ only }) => only === undefined || only === platform)
 
-export const hostPrograms: readonly DebianProgram[] = hostProgramsOn(process.platform)
+export const hostPrograms: readonly HostProgram[] = hostProgramsOn(process.platform)
+
+export const hasHostPrograms = (): boolean => missingOf(hostPrograms.filter((each) => !each.isOptional)).length === 0
 
 type Say = (line: string) => void
 
@@ -37,8 +55,11 @@ type Say = (line: string) => void
 export async function ensureHostPrograms(say: Say): Promise<boolean> {
   const missing = missingOf(hostPrograms)
   if (missing.length === 0) return true
+  const canInstallHere = process.platform === 'linux' && canInstall()
+  // The distribution may keep firmware elsewhere, and a VM that lacks it says so.
+  if (!canInstallHere && hasHostPrograms()) return true
   const list = missing.map(({ name, why }) => `  ${name}: ${why}`).join('\n')
-  if (process.platform !== 'linux' || !canInstall()) {
+  if (!canInstallHere) {
     const line = process.platform === 'darwin' ? 'brew install qemu' : `sudo ${installLine(missing)}`
     say(`VMs need these programs, which only root can install:\n${list}\nRun: ${line}`)
     return false
@@ -49,6 +70,6 @@ export async function ensureHostPrograms(say: Say): Promise<boolean> {
     return true
   } catch (error) {
     say(`The installation failed: ${(error as Error).message}\nRun: ${installLine(missing)}`)
-    return false
+    return hasHostPrograms()
   }
 }

@@ -11,13 +11,14 @@ interface VmFacts {
   readonly record: VmHandleRecord | undefined
   readonly observed: Observed
   readonly portsTaken: readonly number[] | undefined
+  readonly isHostUnfit: boolean | undefined
   readonly booted: boolean | undefined
   readonly reach: GuestReach | undefined
   readonly arrival: ArrivalState | undefined
 }
 
 export function reportOf(
-  { desired, record, observed, portsTaken, booted, reach, arrival }: VmFacts,
+  { desired, record, observed, portsTaken, isHostUnfit, booted, reach, arrival }: VmFacts,
   extra: Partial<VmReport> = {},
 ): VmReport {
   const problem = observed.state === 'failed' ? observed.problem : record?.problem
@@ -32,6 +33,7 @@ export function reportOf(
     ...(problem !== undefined && { problem }),
     ...(warning !== undefined && { warning }),
     ...(record?.diskGb && { diskGb: record.diskGb }),
+    ...(isHostUnfit && { isHostUnfit }),
     ...(portsTaken && { portsTaken: [...portsTaken] }),
     ...(booted !== undefined && { booted }),
     ...(reach && observed.state === 'running' && { reach }),

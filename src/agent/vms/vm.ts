@@ -14,7 +14,7 @@
 // Secrets and credentials are never written to disk.
 import type { DesiredVm, VmReport } from '../../api/nodes/agent.ts'
 import { type GuestReach, isUnreachable, type Unreachable } from '../../api/vms/guest-reach.ts'
-import type { Handle, Observed, PortTaken } from '../../drivers/driver.ts'
+import { type Handle, HostUnfit, type Observed, type PortTaken } from '../../drivers/driver.ts'
 import { manualGrowth } from '../../drivers/guest-growth.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
@@ -73,7 +73,7 @@ export class VmWorker {
   #credentials: DesiredVm['growth']
   #observed: Observed = { state: 'absent' }
   /** This generation failed and is not retried. `ports` is set if it failed because they were taken. */
-  #held: { readonly generation: number; readonly ports?: readonly number[] } | undefined
+  #held: { readonly generation: number; readonly ports?: readonly number[]; readonly isHostUnfit?: boolean } | undefined
   #isUnclaimable = false
   #task: Task | undefined
   #unfollow: (() => void) | undefined
@@ -434,7 +434,7 @@ export class VmWorker {
     const { log, node } = this.#context
     const { name, namespace, architecture } = desired
     log.warn('an operation on a VM failed', { name, namespace, kind: work.kind, problem: reasonOf(outcome.error) })
-    this.#held = { generation: desired.generation }
+    this.#held = { generation: desired.generation, isHostUnfit: outcome.error instanceof HostUnfit }
     const problem = failureMessage(work.kind, { node, architecture }, outcome.error, outcome.leftovers)
     await this.#settle(desired, { problem })
   }
@@ -491,6 +491,7 @@ export class VmWorker {
       record,
       observed: this.#reported,
       portsTaken: this.#held?.ports,
+      isHostUnfit: this.#held?.isHostUnfit,
       arrival: this.#context.tools.images.arrivals.of(this.handle.uid)?.state,
       booted: this.#isUnclaimed ? undefined : this.#guest?.booted,
       reach: this.#isUnclaimed ? undefined : probeSsh ? this.#guest?.reach : this.#lastReach,

@@ -134,6 +134,8 @@ export const VmReport = t.Object(
     /** `removed`: nothing of the VM remains on the node. */
     power: t.Enum([...powerStates, 'removed']),
     problem: t.Optional(t.String({ maxLength: 8_192 })),
+    /** Whether the problem is something that the host lacks. */
+    isHostUnfit: t.Optional(t.Boolean()),
     /** What happened and what to do, if it is not a failure. */
     warning: t.Optional(t.String({ maxLength: 8_192 })),
     /** Ports of the VM that other programs use. The server chooses others. */

@@ -3,6 +3,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Architecture } from '../../api/architecture.ts'
 import { succeeds } from '../../platform/succeeds.ts'
+import { HostUnfit } from '../driver.ts'
 
 type FirmwareKind = 'bios' | 'uefi'
 
@@ -49,7 +50,7 @@ export async function prepareUefi(architecture: Architecture, folder: string): P
   const files = await findUefi(architecture)
   if (!files) {
     const { debianPackage } = uefi[architecture]
-    throw new Error(
+    throw new HostUnfit(
       `UEFI firmware for ${architecture} is not installed on this host: run 'apt-get install ${debianPackage}' (Debian)`,
     )
   }

@@ -19,7 +19,7 @@ export function mergeReport(record: VmRecord, report: VmReport, now: Date): VmRe
 const reported = ['desired', 'observed', 'times', 'conditions'] as const
 
 function withObserved(record: VmRecord, report: VmReport, now: Date): VmRecord {
-  const { power, problem, warning, diskGb, operation, portsTaken } = report
+  const { power, problem, isHostUnfit, warning, diskGb, operation, portsTaken } = report
   if (power === 'removed') return record
   const generation = Math.max(record.observed.generation, Math.min(report.generation, record.desired.generation))
   const isDone = generation >= record.desired.generation
@@ -28,7 +28,7 @@ function withObserved(record: VmRecord, report: VmReport, now: Date): VmRecord {
     generation,
     power,
     hasRun: record.observed.hasRun || power === 'running',
-    ...defined({ problem, warning, diskGb: knownDiskGb }),
+    ...defined({ problem, isHostUnfit, warning, diskGb: knownDiskGb }),
     ...(operation && !isDone && { operation }),
   }
   // A disk that could not grow must not grow with the next generation.

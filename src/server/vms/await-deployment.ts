@@ -12,6 +12,8 @@ import { nodesIn } from './deployment.ts'
 import { type InterruptionServices, interruptionOf, throwIfInterrupted } from './interruption.ts'
 
 const kind = 'vms'
+/** So long that clients do not repeat the request by themselves. */
+export const untilInstalledSeconds = 3_600
 
 export interface AwaitServices extends InterruptionServices {
   readonly collections: Collections
@@ -40,6 +42,7 @@ export async function awaitDeployment(
   const { name, namespace, uid } = value
   const about = { kind, name }
   let failure: string | undefined
+  let isHostUnfit: boolean | undefined
   let unfit: Condition | undefined
   const isRemoved = (entry: Entry<VmRecord> | undefined): boolean => entry?.value.uid !== uid
   try {
@@ -50,6 +53,7 @@ export async function awaitDeployment(
         // This caller waits, and an earlier connection of the same request was lost, perhaps to another server.
         if (gone?.aborted === false && entry.value.awaitedUntil !== end) void awaitUntil(end)
         failure = entry.value.failure
+        isHostUnfit = entry.value.observed.isHostUnfit
         // The VM may have been stopped again, if an earlier try of this request started it. Until its agent confirms
         // the deployment (generation 0), the VM would refuse the caller's next request as busy.
         if (entry.value.observed.hasRun && entry.value.observed.generation > 0) return entry
@@ -83,8 +87,9 @@ export async function awaitDeployment(
   if (failure !== undefined) {
     // Agents report sentences such as "Could not …", which continue after the name of the VM.
     const outcome = /^Could not /.test(failure) ? `c${failure.slice(1)}` : `could not be deployed: ${failure}`
-    throw new ApiError('InternalError', `VM ${name} ${outcome}`, {
+    throw new ApiError(isHostUnfit ? 'ServiceUnavailable' : 'InternalError', `VM ${name} ${outcome}`, {
       ...about,
+      ...(isHostUnfit && { retryAfterSeconds: untilInstalledSeconds }),
       hint: `The VM was removed. Run svc3 node list -n ${namespace} to check the nodes`,
     })
   }

@@ -55,6 +55,8 @@ export interface VmObserved {
   /** Whether the VM has ever run, so that its deployment is complete. */
   readonly hasRun: boolean
   readonly problem?: string
+  /** Whether the problem is something that the host lacks. */
+  readonly isHostUnfit?: boolean
   readonly warning?: string
   readonly diskGb?: number
   readonly operation?: VmOperation

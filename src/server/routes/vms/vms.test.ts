@@ -272,6 +272,19 @@ describe('deploying a VM', () => {
     assert.equal(service.services.collections.vmSecrets.list().length, 0)
   })
 
+  it('deploying a VM to a host that lacks something is a 503, so late that no client repeats it by itself', async () => {
+    const problem = 'Could not be deployed on node node-1: UEFI firmware for arm64 is not installed on this host'
+    await node({
+      react: ({ generation, power }) =>
+        power === 'deleted'
+          ? { generation, power: 'removed' }
+          : { generation, power: 'failed', problem, isHostUnfit: true },
+    })
+    const { status, body, headers } = await deploy({ name: 'demo' })
+    assert.deepEqual([status, body.reason, headers['retry-after']], [503, 'ServiceUnavailable', '3600'])
+    assert.match(body.message, /^VM demo could not be deployed on node node-1: UEFI firmware for arm64 is not installed/)
+  })
+
   it('deploying a VM without waiting shows a failed VM, which uses no capacity', async () => {
     await node({ react: ({ generation }) => ({ generation, power: 'failed', problem: 'no disk' }) })
     assert.equal((await deploy({ name: 'demo' }, {}, '?wait=false')).status, 202)
