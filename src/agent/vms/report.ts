@@ -11,7 +11,7 @@ interface VmFacts {
   readonly record: VmHandleRecord | undefined
   readonly observed: Observed
   readonly portsTaken: readonly number[] | undefined
-  readonly isHostUnfit: boolean | undefined
+  readonly isHostUnfit?: boolean | undefined
   readonly booted: boolean | undefined
   readonly reach: GuestReach | undefined
   readonly arrival: ArrivalState | undefined

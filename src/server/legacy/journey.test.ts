@@ -339,6 +339,23 @@ describe('VM lifecycle', () => {
     )
   })
 
+  it('the legacy API lists a VM that is Pending as not deployed, and deletes it', async () => {
+    const inDefault = '/api/v1/namespaces/svc-default'
+    const vms = `${inDefault}/vms`
+    await service.call('POST', `${inDefault}/nodes/macpro-1/cordon`)
+    const pending = { name: 'waits', image: 'ventura', cpu: 1 }
+    const created = await service.call('POST', `${vms}?wait=false`, { body: pending })
+    assert.equal(created.status, 202, created.text)
+    const listed = async (): Promise<string[]> =>
+      (await ok('GET', '/resources/vm/list')).virtual_machine_resources.map(
+        (each: { virtual_machine_name: string }) => each.virtual_machine_name,
+      )
+    assert.ok(!(await listed()).includes('waits'))
+    await ok('DELETE', '/resources/vm/delete', { body: { orka_vm_name: 'waits' } })
+    assert.equal((await service.call('GET', `${vms}/waits`)).status, 404)
+    await service.call('POST', `${inDefault}/nodes/macpro-1/uncordon`)
+  })
+
   it('the legacy API purges VMs and their configuration', async () => {
     for (const each of [name, 'small'])
       assert.equal(
@@ -433,6 +450,25 @@ describe('images and ISOs', () => {
     assert.equal(Number(answer.headers['content-length']), Buffer.byteLength(answer.text))
     assert.match(String(answer.headers.link), new RegExp(`/images/${images[0]}/download`))
     for (const iso of isos) await ok('POST', '/resources/iso/delete', { body: { iso } })
+  })
+})
+
+describe('a download whose client leaves', () => {
+  it('is not an error of the server', async () => {
+    await ok('POST', '/resources/image/generate', { body: { file_name: 'large.img', file_size: '8G' } })
+    const left = new AbortController()
+    const headers = { authorization: `Bearer ${service.adminToken}` }
+    const url = `${await service.listen()}/resources/image/download/large.img`
+    const answer = await fetch(url, { headers, signal: left.signal })
+    assert.equal(answer.status, 200)
+    await answer.body?.getReader().read()
+    left.abort()
+    await eventually(() => assert.equal(service.services.metrics.watches.open, 0))
+    await new Promise(setImmediate)
+    assert.deepEqual(
+      service.logLines.filter((line) => line.includes('/image/download/') && line.includes('"stack"')),
+      [],
+    )
   })
 })
 

@@ -162,11 +162,12 @@ function serveCall(scope: App, gateway: Gateway, mapped: MappedCall, more: Pick<
       const fields = (request.body ?? {}) as BodyFields
       const performer = gateway.performers(request, reply)
       const answer = await handler({ ...performer, params, fields, services: gateway.services })
-      if (isReply(answer)) return answer
+      // Fastify's reply resolves with undefined: a download was sent, or its client has left.
+      if (answer === undefined) return reply
       return reply
         .code(answer.status ?? 200)
         .type(json)
-        .send(await bodyOf(reply, partsOf(envelopeOf(answer))))
+        .send(await bodyOf(reply, partsOf(envelopeOf(answer as LegacyAnswer))))
     },
     ...more,
   })
@@ -275,6 +276,3 @@ export function refuseStray(
 
 const send = (reply: FastifyReply, status: number, envelope: Envelope): FastifyReply =>
   reply.code(status).type(json).send(JSON.stringify(envelope))
-
-const isReply = (answer: LegacyAnswer | FastifyReply): answer is FastifyReply =>
-  typeof (answer as FastifyReply).send === 'function'

@@ -50,7 +50,9 @@ const deployedGroup = (name: string, status: readonly ReturnType<typeof deployed
 async function resources(context: LegacyContext, isWanted: (owner: string, vm?: Vm) => boolean): Promise<Resource[]> {
   const configs = new Map((await context.list(listVmConfigs)).map((config) => [config.name, config]))
   const nodes = new Map((await context.list(listNodes)).map((node) => [node.name, node]))
-  const groups = Map.groupBy(await context.list(listVms), configNameOf)
+  // Clients take every VM that is listed for one that runs.
+  const deployed = (await context.list(listVms)).filter(({ status }) => status !== 'Pending')
+  const groups = Map.groupBy(deployed, configNameOf)
   const names = [...new Set([...configs.keys(), ...groups.keys()])].toSorted()
   return names.flatMap((name): Resource[] => {
     const config = configs.get(name)
