@@ -1,24 +1,19 @@
-// Looks at an image in a registry before its disk is fetched: its format (svc3 or tart), architecture and size. Other
-// formats are refused.
-import type { Manifest } from '../images/format/format.ts'
+// Looks at an image in a registry before its disk is fetched: its format, architecture and size.
+import type { ContentStore } from '../images/content/content.ts'
+import { mediaType as imageManifestType, type Manifest } from '../images/format/format.ts'
 import { openResolvedImage, type RemoteImage } from './artifact/image-target.ts'
 import { bad, parseOciManifest, type RawManifest } from './artifact/oci-manifest.ts'
 import { type ResolveOptions, resolveManifest } from './artifact/resolve.ts'
 import type { ArtifactSource } from './artifact/target.ts'
-import { inspectTart, isTart } from './tart/read.ts'
+import { type ForeignFormat, foreignFormats, type ImageFacts, type ReadOptions } from './formats.ts'
 
-export interface Inspected {
+export type Inspected = ImageFacts & {
   /** The manifest that the reference resolved to; for an index, the one that was chosen from it. */
   readonly raw: RawManifest
-  readonly architecture: Manifest['architecture']
-  /** The guest's operating system, if the image declares it. */
-  readonly os: Manifest['os']
-  readonly virtualSizeBytes: number
-  /** The most that a pull may fetch. */
-  readonly storedBytes: number
-  /** The image in svc3's format. Undefined for an image of tart, which must be unpacked. */
-  readonly ours: RemoteImage | undefined
-}
+} & (
+    | { readonly ours: RemoteImage }
+    | { readonly ours?: undefined; pack(store: ContentStore, options: ReadOptions): Promise<Manifest> }
+  )
 
 interface InspectOptions extends ResolveOptions {
   /** Images that do not match are refused. */
@@ -31,11 +26,27 @@ export async function inspectImage(
   { limits, ...options }: InspectOptions = {},
 ): Promise<Inspected> {
   const raw = await resolveManifest(source, reference, options)
-  const inspect = isTart(parseOciManifest(raw)) ? inspectTart : inspectOurs
-  const found: Inspected = { raw, ours: undefined, ...(await inspect(source, raw, options.signal)) }
+  const oci = parseOciManifest(raw)
+  const isOurs = oci.layers[0]?.mediaType === imageManifestType
+  const format = isOurs ? undefined : foreignFormats.find((each) => each.recognises(oci, source.name))
+  const found = await (format
+    ? inspectForeign(format, source, raw, options.signal)
+    : inspectOurs(source, raw, options.signal))
   if (limits && limits.architecture !== found.architecture)
     throw bad(`it is for ${found.architecture}, not ${limits.architecture}`)
-  return found
+  return { raw, ...found }
+}
+
+async function inspectForeign(
+  format: ForeignFormat,
+  source: ArtifactSource,
+  raw: RawManifest,
+  signal: AbortSignal | undefined,
+) {
+  const facts = await format.inspect(source, raw, signal)
+  const pack = (store: ContentStore, options: ReadOptions): Promise<Manifest> =>
+    format.pack(source, raw, store, options)
+  return { ...facts, pack }
 }
 
 async function inspectOurs(...args: Parameters<typeof openResolvedImage>) {

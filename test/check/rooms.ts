@@ -22,7 +22,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   'agent/host': { imports: 'api, drivers, platform, rules', packages: 'node:sqlite' },
   'agent/images': {
     imports:
-      'packages/tiny-guests, agent/link, agent/state, api, drivers, images/content, images/format, images/nbd, images/pack, oci, oci/artifact, oci/registry, oci/tart, platform, rules',
+      'packages/tiny-guests, agent/link, agent/state, api, drivers, images/content, images/format, images/nbd, images/pack, oci, oci/artifact, oci/registry, platform, rules',
   },
   'agent/link': { imports: 'api, client, platform, rules' },
   'agent/measurements': { imports: 'drivers, platform' },
@@ -194,7 +194,7 @@ export const rooms: Readonly<Record<string, Imports>> = {
   },
   'server/remotes': {
     imports:
-      'api, auth, images/content, images/pack, images/qcow2, oci, oci/artifact, oci/registry, oci/tart, platform, rules, server/config, server/http, server/images, server/transfer, store, store/records',
+      'api, auth, images/content, images/pack, images/qcow2, oci, oci/artifact, oci/registry, platform, rules, server/config, server/http, server/images, server/transfer, store, store/records',
     packages: 'typebox (folder.ts, image-pulls.ts)',
   },
   'server/routes': {

@@ -1,11 +1,10 @@
 // How a copy of an image or ISO is made: fetched from the server, fetched from a registry, or built here from a recipe. An image
-// in a registry is resolved to its content first. Tart's images are unpacked into svc3's format.
+// in a registry is resolved to its content first. Images of other formats are unpacked into svc3's.
 
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { ContentSource, ContentStore } from '../../images/content/content.ts'
 import { chunksOf } from '../../images/format/manifest.ts'
 import { hasAllContent, putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
-import { packTart } from '../../oci/tart/read.ts'
 import { forEachParallel } from '../../platform/parallel.ts'
 import { timeLeft } from '../../rules/durations.ts'
 import type { CacheSpace } from './cache-space.ts'
@@ -107,8 +106,10 @@ export class ImageProviders {
       find: async () => undefined,
       make: async ({ signal, progress, onWait }) => {
         using opened = await openRegistryImage({ reference, vm, ask, signal, onWait })
-        const { ours, raw, storedBytes, virtualSizeBytes: sizeBytes } = opened.image
-        if (ours) return pulled.remember({ reference, content: ours.imageDigest, sizeBytes, isUnpacked: false })
+        const { image } = opened
+        const { raw, storedBytes, virtualSizeBytes: sizeBytes } = image
+        if (image.ours)
+          return pulled.remember({ reference, content: image.ours.imageDigest, sizeBytes, isUnpacked: false })
         const release = await leases.take(`${packing}${raw.digest}`)
         try {
           using _ = await space.reserve({ title, diskBytes: storedBytes, chunkBytes: 0 })
@@ -117,7 +118,7 @@ export class ImageProviders {
             const percent = Math.floor((100 * bytes) / Math.max(1, of))
             progress(left(percent), percent)
           }
-          const manifest = await packTart(opened.source, raw, await store(), { signal, onProgress })
+          const manifest = await image.pack(await store(), { signal, onProgress })
           const content = await putManifest(await store(), manifest, signal)
           return await pulled.remember({ reference, content, sizeBytes, isUnpacked: true })
         } finally {

@@ -1,7 +1,6 @@
 // An image in a registry, fetched by this node. The server provides the credentials each time.
 import type { RegistryLogin } from '../../api/nodes/captures.ts'
 import type { ContentSource } from '../../images/content/content.ts'
-import type { ArtifactSource } from '../../oci/artifact/target.ts'
 import { type Inspected, inspectImage } from '../../oci/inspect.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
 import { waitingLine } from '../../oci/registry/waiting.ts'
@@ -26,7 +25,6 @@ interface RegistryImageOptions {
 
 interface OpenedRegistryImage extends Disposable {
   readonly image: Inspected
-  readonly source: ArtifactSource
 }
 
 export async function openRegistryImage(options: RegistryImageOptions): Promise<OpenedRegistryImage> {
@@ -45,7 +43,7 @@ export async function openRegistryImage(options: RegistryImageOptions): Promise<
   try {
     const source = registry.repository(parsed.reference.repository)
     const image = await inspectImage(source, parsed.reference.target, { signal })
-    return { image, source, [Symbol.dispose]: () => registry.close() }
+    return { image, [Symbol.dispose]: () => registry.close() }
   } catch (error) {
     registry.close()
     throw error

@@ -8,7 +8,6 @@ import { copy } from '../../oci/copy.ts'
 import { inspectImage } from '../../oci/inspect.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
 import { waitingLine } from '../../oci/registry/waiting.ts'
-import { packTart } from '../../oci/tart/read.ts'
 import { isImageReference } from '../../rules/image-reference.ts'
 import type { RegistryPull } from '../../store/records/fleet-records.ts'
 import { type Imported, type ImportOptions, storedBytes } from '../images/contents.ts'
@@ -66,16 +65,16 @@ export async function takeFrom(
 ): Promise<Imported> {
   const report = (bytes: number, of: number): void =>
     progress({ percent: Math.min(99, Math.floor((100 * bytes) / Math.max(1, of))), bytes })
-  const { raw, ours } = await inspectImage(source, digest, { signal, limits: { architecture } })
-  const content = ours
+  const found = await inspectImage(source, digest, { signal, limits: { architecture } })
+  const content = found.ours
     ? await copy(
-        { target: source, reference: raw.digest },
+        { target: source, reference: found.raw.digest },
         { target: imageDestination(store) },
         { signal, onProgress: ({ bytesDone, bytesTotal }) => report(bytesDone, bytesTotal) },
       ).then((copied) => copied.digest)
-    : await packTart(source, raw, store, { signal, onProgress: ({ bytes, of }) => report(bytes, of) }).then(
-        (manifest) => putManifest(store, manifest, signal),
-      )
+    : await found
+        .pack(store, { signal, onProgress: ({ bytes, of }) => report(bytes, of) })
+        .then((manifest) => putManifest(store, manifest, signal))
   const manifest = await readManifest(store, content, signal)
   const spaceUsedBytes = ((await store.size(content)) ?? 0) + storedBytes(manifest)
   const { virtualSizeBytes: sizeBytes, os } = manifest
