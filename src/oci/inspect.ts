@@ -5,14 +5,16 @@ import { openResolvedImage, type RemoteImage } from './artifact/image-target.ts'
 import { bad, parseOciManifest, type RawManifest } from './artifact/oci-manifest.ts'
 import { type ResolveOptions, resolveManifest } from './artifact/resolve.ts'
 import type { ArtifactSource } from './artifact/target.ts'
-import { type ForeignFormat, foreignFormats, type ImageFacts, type ReadOptions } from './formats.ts'
+import { type ForeignFormat, foreignFormats } from './formats.ts'
 
-export type Inspected = ImageFacts & {
-  /** The manifest that the reference resolved to; for an index, the one that was chosen from it. */
-  readonly raw: RawManifest
-} & (
+/** Architecture, guest, size of the disk, and the most that a pull may fetch. */
+type Facts = Awaited<ReturnType<ForeignFormat['inspect']>>
+type PackOptions = Parameters<ForeignFormat['pack']>[3]
+
+/** `raw`: the manifest that the reference resolved to; for an index, the one that was chosen from it. */
+export type Inspected = Facts & { readonly raw: RawManifest } & (
     | { readonly ours: RemoteImage }
-    | { readonly ours?: undefined; pack(store: ContentStore, options: ReadOptions): Promise<Manifest> }
+    | { readonly ours?: undefined; pack(store: ContentStore, options: PackOptions): Promise<Manifest> }
   )
 
 interface InspectOptions extends ResolveOptions {
@@ -26,31 +28,25 @@ export async function inspectImage(
   { limits, ...options }: InspectOptions = {},
 ): Promise<Inspected> {
   const raw = await resolveManifest(source, reference, options)
-  const oci = parseOciManifest(raw)
-  const isOurs = oci.layers[0]?.mediaType === imageManifestType
-  const format = isOurs ? undefined : foreignFormats.find((each) => each.recognises(oci, source.name))
-  const found = await (format
-    ? inspectForeign(format, source, raw, options.signal)
-    : inspectOurs(source, raw, options.signal))
+  const found = await inspectRaw(source, raw, options.signal)
   if (limits && limits.architecture !== found.architecture)
     throw bad(`it is for ${found.architecture}, not ${limits.architecture}`)
-  return { raw, ...found }
+  return found
 }
 
-async function inspectForeign(
-  format: ForeignFormat,
+async function inspectRaw(
   source: ArtifactSource,
   raw: RawManifest,
   signal: AbortSignal | undefined,
-) {
-  const facts = await format.inspect(source, raw, signal)
-  const pack = (store: ContentStore, options: ReadOptions): Promise<Manifest> =>
-    format.pack(source, raw, store, options)
-  return { ...facts, pack }
-}
-
-async function inspectOurs(...args: Parameters<typeof openResolvedImage>) {
-  const ours = await openResolvedImage(...args)
+): Promise<Inspected> {
+  const oci = parseOciManifest(raw)
+  const isOurs = oci.layers[0]?.mediaType === imageManifestType
+  const format = isOurs ? undefined : foreignFormats.find((each) => each.recognises(oci, source.name))
+  if (format) {
+    const facts = await format.inspect(source, raw, signal)
+    return { ...facts, raw, pack: (store, options) => format.pack(source, raw, store, options) }
+  }
+  const ours = await openResolvedImage(source, raw, signal)
   const { architecture, os, virtualSizeBytes } = ours.image
-  return { architecture, os, virtualSizeBytes, storedBytes: ours.storedBytes, ours }
+  return { raw, architecture, os, virtualSizeBytes, storedBytes: ours.storedBytes, ours }
 }

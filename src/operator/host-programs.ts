@@ -5,27 +5,13 @@ import { canInstall, type DebianProgram, install, installLine, missingOf } from 
 interface HostProgram extends DebianProgram {
   /** Default: everywhere. On macOS guests are not isolated and the built-in images are not built. */
   readonly only?: NodeJS.Platform
-  /** Most VMs run without it. */
-  readonly isOptional?: true
 }
 
 const programs: readonly HostProgram[] = [
   { name: 'qemu-system-x86', program: 'qemu-system-x86_64', why: 'runs amd64 VMs' },
   { name: 'qemu-system-arm', program: 'qemu-system-aarch64', why: 'runs arm64 VMs' },
-  {
-    name: 'ovmf',
-    program: '/usr/share/OVMF/OVMF_CODE_4M.fd',
-    why: 'UEFI firmware of amd64 VMs',
-    only: 'linux',
-    isOptional: true,
-  },
-  {
-    name: 'qemu-efi-aarch64',
-    program: '/usr/share/AAVMF/AAVMF_CODE.fd',
-    why: 'UEFI firmware of arm64 VMs',
-    only: 'linux',
-    isOptional: true,
-  },
+  { name: 'ovmf', program: '/usr/share/OVMF/OVMF_CODE_4M.fd', why: 'firmware of amd64 VMs', only: 'linux' },
+  { name: 'qemu-efi-aarch64', program: '/usr/share/AAVMF/AAVMF_CODE.fd', why: 'firmware of arm64 VMs', only: 'linux' },
   { name: 'qemu-utils', program: 'qemu-img', why: 'creates disks' },
   {
     name: 'slirp4netns',
@@ -42,12 +28,14 @@ const programs: readonly HostProgram[] = [
   { name: 'openssh-client', program: 'ssh', why: 'svc3 vm ssh' },
 ]
 
-export const hostProgramsOn = (platform: NodeJS.Platform): readonly HostProgram[] =>
+export const hostProgramsOn = (platform: NodeJS.Platform): readonly DebianProgram[] =>
   programs.filter(({ only }) => only === undefined || only === platform)
 
-export const hostPrograms: readonly HostProgram[] = hostProgramsOn(process.platform)
+export const hostPrograms: readonly DebianProgram[] = hostProgramsOn(process.platform)
 
-export const hasHostPrograms = (): boolean => missingOf(hostPrograms.filter((each) => !each.isOptional)).length === 0
+/** Disregards files of firmware: some distributions keep them elsewhere, and a VM that lacks one says so. */
+export const hasHostPrograms = (): boolean =>
+  missingOf(hostPrograms.filter(({ program }) => !program.startsWith('/'))).length === 0
 
 type Say = (line: string) => void
 
@@ -56,7 +44,6 @@ export async function ensureHostPrograms(say: Say): Promise<boolean> {
   const missing = missingOf(hostPrograms)
   if (missing.length === 0) return true
   const canInstallHere = process.platform === 'linux' && canInstall()
-  // The distribution may keep firmware elsewhere, and a VM that lacks it says so.
   if (!canInstallHere && hasHostPrograms()) return true
   const list = missing.map(({ name, why }) => `  ${name}: ${why}`).join('\n')
   if (!canInstallHere) {

@@ -5,25 +5,24 @@ import { isImageName, nameOfFile } from './image-names.ts'
 
 describe('names of images', () => {
   it('names of images may have lowercase letters, digits, dashes and periods, up to 63 with the extension', () => {
-    for (const name of ['sonoma', 'a', '0', 'macos-14.2.img', `${'a'.repeat(59)}.iso`, 'x..y', 'ends.', '.img', '...', '-img', '--'])
+    for (const name of [
+      'sonoma',
+      'a',
+      '0',
+      'macos-14.2.img',
+      `${'a'.repeat(59)}.iso`,
+      'x..y',
+      'ends.',
+      '.img',
+      '...',
+      '-img',
+      '--',
+    ])
       assert.ok(isImageName(name), name)
   })
 
   it('names of images have nothing else, especially no paths', () => {
-    const bad = [
-      '',
-      '.',
-      '..',
-      'a/b',
-      '../x',
-      'a\\b',
-      'A',
-      'a b',
-      'ü',
-      'a\0',
-      'a\n',
-      `${'a'.repeat(60)}.iso`,
-    ]
+    const bad = ['', '.', '..', 'a/b', '../x', 'a\\b', 'A', 'a b', 'ü', 'a\0', 'a\n', `${'a'.repeat(60)}.iso`]
     for (const name of bad) assert.ok(!isImageName(name), JSON.stringify(name))
   })
 

@@ -53,7 +53,8 @@ function kitchen() {
 
 it('a simulated image has the size that the server knows, so that a commit keeps it', async () => {
   const sizeOf = async (more: object) =>
-    (await pretendImages().ensure({ name: 'old', ...more }, { signal: never, progress: () => undefined })).virtualSizeBytes
+    (await pretendImages().ensure({ name: 'old', ...more }, { signal: never, progress: () => undefined }))
+      .virtualSizeBytes
   assert.equal(await sizeOf({ sizeBytes: 22 * 2 ** 30 }), 22 * 2 ** 30)
   assert.equal(await sizeOf({}), 10 * 2 ** 30)
 })

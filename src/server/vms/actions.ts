@@ -6,7 +6,7 @@ import { changeVm, forgetVm, isDeleted, withDesired } from '../../store/records/
 import type { Entry } from '../../store/store.ts'
 import { existingIn } from '../gate/existing.ts'
 import { WaitedTooLong } from '../nodes/waits.ts'
-import { type AwaitServices, untilInstalledSeconds } from './await-deployment.ts'
+import { type AwaitServices, nodeFailure } from './await-deployment.ts'
 import { isRepeated } from './captures.ts'
 import { interruptionOf, throwIfInterrupted } from './interruption.ts'
 import { assertMay } from './refusals.ts'
@@ -59,15 +59,10 @@ async function awaitAction(
   }
   try {
     const entry = await services.waits.until(key, look, { ms: actionTimeoutMs, signal: interruptionOf(services) })
-    const { problem, isHostUnfit } = entry.value.observed
+    const { problem } = entry.value.observed
     if (problem === undefined) return entry
     const hint = `Run svc3 vm logs ${name} -n ${namespace} to see what the guest printed`
-    throw new ApiError(isHostUnfit ? 'ServiceUnavailable' : 'InternalError', `VM ${name}: ${action} failed. ${problem}`, {
-      kind,
-      name,
-      hint,
-      ...(isHostUnfit && { retryAfterSeconds: untilInstalledSeconds }),
-    })
+    throw nodeFailure(entry.value.observed, `VM ${name}: ${action} failed. ${problem}`, { kind, name, hint })
   } catch (error) {
     throwIfInterrupted(services, value)
     if (!(error instanceof WaitedTooLong)) throw error

@@ -1,10 +1,10 @@
 // Waits until a deployed VM runs, and removes it if it fails or takes too long.
-import { ApiError } from '../../api/errors.ts'
+import { ApiError, type ErrorOptions } from '../../api/errors.ts'
 import type { Condition } from '../../api/vms/vms.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import { timeLeft } from '../../rules/durations.ts'
 import type { Collections } from '../../store/records/collections.ts'
-import type { VmRecord } from '../../store/records/fleet-records.ts'
+import type { VmObserved, VmRecord } from '../../store/records/fleet-records.ts'
 import { changeVm, lateDeployment, removeVm } from '../../store/records/vms.ts'
 import type { Entry } from '../../store/store.ts'
 import { WaitedTooLong, type Waits } from '../nodes/waits.ts'
@@ -12,8 +12,12 @@ import { nodesIn } from './deployment.ts'
 import { type InterruptionServices, interruptionOf, throwIfInterrupted } from './interruption.ts'
 
 const kind = 'vms'
-/** So long that clients do not repeat the request by themselves. */
-export const untilInstalledSeconds = 3_600
+
+/** A failure that the agent reported. What a host lacks takes longer to install than clients wait for by themselves. */
+export const nodeFailure = ({ isHostUnfit }: Partial<VmObserved>, message: string, options: ErrorOptions): ApiError =>
+  isHostUnfit
+    ? new ApiError('ServiceUnavailable', message, { ...options, retryAfterSeconds: 3_600 })
+    : new ApiError('InternalError', message, options)
 
 export interface AwaitServices extends InterruptionServices {
   readonly collections: Collections
@@ -42,7 +46,7 @@ export async function awaitDeployment(
   const { name, namespace, uid } = value
   const about = { kind, name }
   let failure: string | undefined
-  let isHostUnfit: boolean | undefined
+  let observed: Partial<VmObserved> = {}
   let unfit: Condition | undefined
   const isRemoved = (entry: Entry<VmRecord> | undefined): boolean => entry?.value.uid !== uid
   try {
@@ -53,7 +57,7 @@ export async function awaitDeployment(
         // This caller waits, and an earlier connection of the same request was lost, perhaps to another server.
         if (gone?.aborted === false && entry.value.awaitedUntil !== end) void awaitUntil(end)
         failure = entry.value.failure
-        isHostUnfit = entry.value.observed.isHostUnfit
+        observed = entry.value.observed
         // The VM may have been stopped again, if an earlier try of this request started it. Until its agent confirms
         // the deployment (generation 0), the VM would refuse the caller's next request as busy.
         if (entry.value.observed.hasRun && entry.value.observed.generation > 0) return entry
@@ -87,9 +91,8 @@ export async function awaitDeployment(
   if (failure !== undefined) {
     // Agents report sentences such as "Could not …", which continue after the name of the VM.
     const outcome = /^Could not /.test(failure) ? `c${failure.slice(1)}` : `could not be deployed: ${failure}`
-    throw new ApiError(isHostUnfit ? 'ServiceUnavailable' : 'InternalError', `VM ${name} ${outcome}`, {
+    throw nodeFailure(observed, `VM ${name} ${outcome}`, {
       ...about,
-      ...(isHostUnfit && { retryAfterSeconds: untilInstalledSeconds }),
       hint: `The VM was removed. Run svc3 node list -n ${namespace} to check the nodes`,
     })
   }

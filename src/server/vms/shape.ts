@@ -84,7 +84,11 @@ const armOnly = (field: 'directories' | 'nested' | 'rosetta'): Problem => [
 
 const displayed = (field: string, of: keyof VmShape['display']): Problem => {
   const { min, max } = displayLimits[of]
-  return [field, ({ display }) => display[of] < min || display[of] > max, () => `${field} must be from ${min} to ${max}`]
+  return [
+    field,
+    ({ display }) => display[of] < min || display[of] > max,
+    () => `${field} must be from ${min} to ${max}`,
+  ]
 }
 
 const directoryForm = /^([A-Za-z0-9][\w-]{0,63}):\/[^:,\p{Cc}]*(:ro)?$/u

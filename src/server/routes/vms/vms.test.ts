@@ -146,7 +146,11 @@ describe('deploying a VM', () => {
   })
 
   it('deploying a VM refuses a display outside of the limits, in a configuration as well', async () => {
-    const sizes = [['displayWidth', 320, 3_840], ['displayHeight', 480, 2_160], ['displayDPI', 60, 320]] as const
+    const sizes = [
+      ['displayWidth', 320, 3_840],
+      ['displayHeight', 480, 2_160],
+      ['displayDPI', 60, 320],
+    ] as const
     for (const [field, min, max] of sizes) {
       for (const value of [min - 1, max + 1]) {
         const { status, body } = await deploy({ [field]: value })
@@ -282,7 +286,10 @@ describe('deploying a VM', () => {
     })
     const { status, body, headers } = await deploy({ name: 'demo' })
     assert.deepEqual([status, body.reason, headers['retry-after']], [503, 'ServiceUnavailable', '3600'])
-    assert.match(body.message, /^VM demo could not be deployed on node node-1: UEFI firmware for arm64 is not installed/)
+    assert.match(
+      body.message,
+      /^VM demo could not be deployed on node node-1: UEFI firmware for arm64 is not installed/,
+    )
   })
 
   it('deploying a VM without waiting shows a failed VM, which uses no capacity', async () => {
