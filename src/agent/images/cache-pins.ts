@@ -4,7 +4,7 @@ import { timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { type RetryOptions, type RetryPolicy, retry, retryPolicies, unlessAborted } from '../../platform/retry.ts'
-import { type Images, keyOf, type VmImage } from './images.ts'
+import { baseKeyOf, type Images, keyOf, type VmImage } from './images.ts'
 import type { LocalCopy } from './inventory.ts'
 
 interface PinsOptions {
@@ -19,6 +19,8 @@ interface PinsOptions {
 interface Pin {
   readonly image: VmImage
   readonly cancel: AbortController
+  /** The key of the copy, once there is one. */
+  copy?: string
   state: CopyReport['state']
   percent?: number | undefined
   problem?: string | undefined
@@ -61,15 +63,16 @@ export class Pins {
   /** Pinned copies first, then the others by their last use. */
   report(): CopyReport[] {
     const copies = new Map(this.#options.images.copies().map((copy) => [copy.key, copy]))
-    const pinned = [...this.#pins].map(([key, { state, percent, problem }]) => ({
-      key,
+    const pinned = [...this.#pins].map(([key, { copy = key, state, percent, problem }]) => ({
+      key: copies.has(copy) ? copy : key,
       state,
       ...(percent !== undefined && { percent }),
       ...(problem !== undefined && { problem }),
-      ...(state === 'Ready' && factsOf(copies.get(key))),
+      ...(state === 'Ready' && factsOf(copies.get(copy))),
     }))
+    const shown = new Set(pinned.map(({ key }) => key))
     const others = [...copies.values()]
-      .filter(({ key }) => !this.#pins.has(key))
+      .filter(({ key }) => !shown.has(key))
       .toSorted((one, other) => other.usedMs - one.usedMs)
       .map((copy) => ({ key: copy.key, state: 'Ready' as const, ...factsOf(copy) }))
     return [...pinned, ...others].slice(0, maxReported)
@@ -99,7 +102,7 @@ export class Pins {
     const failures: unknown[] = []
     const failed = (error: unknown): void => void failures.push(error)
     // The pins are written before anything is fetched, so that a new copy is not evicted.
-    await images.pin([...keys.keys()]).then(() => this.#fetchAll(keys), failed)
+    await images.pin([...keys.values()]).then(() => this.#fetchAll(keys), failed)
     // Copies are dropped even if writing failed: the disk may be full because of them.
     for (const key of drops) if (!keys.has(key)) await images.drop(key).catch(failed)
     changed()
@@ -117,10 +120,11 @@ export class Pins {
   }
 
   async #fetch(pin: Pin): Promise<void> {
-    const { changed, log } = this.#options
+    const { images, changed, log } = this.#options
     const { signal } = pin.cancel
     const work = async (): Promise<void> => {
       await this.#inSlot(() => this.#ensure(pin))
+      if (pin.image.reference !== undefined) await images.pin([...this.#pins.values()].map(({ image }) => image))
       Object.assign(pin, { state: 'Ready', percent: undefined, problem: undefined })
       changed()
     }
@@ -137,11 +141,12 @@ export class Pins {
     const { signal } = pin.cancel
     signal.throwIfAborted()
     const stalled = new AbortController()
-    await this.#options.images.ensure(pin.image, {
+    const base = await this.#options.images.ensure(pin.image, {
       signal: AbortSignal.any([signal, stalled.signal]),
       progress: (_, percent) => this.#showProgress(pin, percent),
       onWait: (reason) => stalled.abort(new Error(`image ${pin.image.name} could not be fetched: ${reason}`)),
     })
+    pin.copy = baseKeyOf(pin.image, base)
   }
 
   async #inSlot(work: () => Promise<void>): Promise<void> {

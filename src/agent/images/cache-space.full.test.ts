@@ -102,7 +102,7 @@ describe('copies of images on a node', () => {
     await use(a)
     await use(b)
     await deploy(folder, 'vm', a.content)
-    await images.pin([b.content])
+    await images.pin([b])
     const figures =
       /not enough space for image c: it needs 1 MiB, cached images use 2(\.\d)? MiB of 2\.5 MiB, .* free; /
     await assert.rejects(use(c), figures)

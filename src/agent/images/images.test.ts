@@ -91,9 +91,9 @@ describe('pinned images', () => {
     const pins = new Pins({
       images: {
         ...pretendImages(),
-        async pin(keys) {
+        async pin(pinned) {
           if (copies.size > 0) throw new Error('ENOSPC: no space left on device')
-          kept.push([...keys])
+          kept.push(pinned.map(({ name }) => name))
         },
         drop: async (key) => void copies.delete(key),
       },
@@ -109,8 +109,8 @@ describe('pinned images', () => {
 
   it('pinned images that cannot be written delay neither the next desired state nor the end of the agent', async () => {
     const ready = Promise.withResolvers<void>()
-    const pin: Images['pin'] = async (keys) => {
-      if (keys.includes('first')) throw new Error('ENOSPC: no space left on device')
+    const pin: Images['pin'] = async (pinned) => {
+      if (pinned.some(({ name }) => name === 'first')) throw new Error('ENOSPC: no space left on device')
     }
     const pins = new Pins({
       images: { ...pretendImages(), pin },

@@ -29,7 +29,7 @@ import { type Holders, noHolders } from './holders.ts'
 import { type LocalCopy, markCopyUsed, packing } from './inventory.ts'
 import { Leases } from './leases.ts'
 import type { PeerContent } from './peers.ts'
-import { ImageProviders } from './providers.ts'
+import { ImageProviders, pullKeyOf } from './providers.ts'
 import { openPulledImages, type PulledImages } from './pulled-images.ts'
 import type { Recipe } from './recipes.ts'
 import type { AskLogin } from './registry-image.ts'
@@ -41,9 +41,9 @@ interface DesiredIso {
   readonly content: string
 }
 
-/** The key of an image's copy; not for images in registries, whose content must be resolved first. */
-export const keyOf = ({ content, recipe }: Pick<VmImage, 'content' | 'recipe'>): string =>
-  content ?? `recipe:${recipe ?? ''}`
+/** The key of an image's copy. That of an image in a registry, whose content must be resolved first, is only for reports. */
+export const keyOf = ({ content, recipe, reference }: Pick<VmImage, 'content' | 'recipe' | 'reference'>): string =>
+  reference === undefined ? (content ?? `recipe:${recipe ?? ''}`) : pullKeyOf(reference)
 
 /** The key of the copy that a disk was made from. */
 export const baseKeyOf = (image: VmImage, { digest }: Pick<BaseImage, 'digest'>): string =>
@@ -61,8 +61,8 @@ export interface Images {
   /** The file of an ISO, which is fetched if necessary. */
   ensureIso(iso: DesiredIso, options: EnsureOptions): Promise<string>
   names(): readonly string[]
-  /** Replaces the keys of the copies that stay although they are unused. */
-  pin(keys: readonly string[]): Promise<void>
+  /** Replaces the images whose copies stay although they are unused. One in a registry has to be fetched first. */
+  pin(images: readonly VmImage[]): Promise<void>
   /** Removes a copy, unless it is used or pinned. */
   drop(key: string): Promise<void>
   copies(): readonly LocalCopy[]
@@ -203,8 +203,12 @@ class NodeImages implements Images {
     return { ...this.#lookups }
   }
 
-  async pin(keys: readonly string[]): Promise<void> {
-    await this.#options.holders?.pin(keys)
+  async pin(images: readonly VmImage[]): Promise<void> {
+    const { pulled } = this.#parts
+    const contentOf = async ({ reference }: VmImage) => reference && (await pulled.find(reference))?.content
+    await this.#options.holders?.pin(
+      await Promise.all(images.map(async (image) => (await contentOf(image)) ?? keyOf(image))),
+    )
   }
 
   async drop(key: string): Promise<void> {
@@ -216,7 +220,9 @@ class NodeImages implements Images {
     const { space, pulled } = this.#parts
     return space.copies.map((copy) => {
       const from = pulled.of(copy.key)
-      return from ? { ...copy, pulled: { reference: from.reference, sizeBytes: from.sizeBytes } } : copy
+      if (!from) return copy
+      const { reference, names, sizeBytes } = from
+      return { ...copy, pulled: { reference, sizeBytes, ...(names && { names: [...names] }) } }
     })
   }
 

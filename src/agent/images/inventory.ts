@@ -1,6 +1,7 @@
 // The inventory of a node's image folder. Sizes count allocated blocks, because disks have holes.
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import type { CopyReport } from '../../api/images/image-cache.ts'
 import type { ContentStore } from '../../images/content/content.ts'
 import { chunksOf } from '../../images/format/manifest.ts'
 import { readManifest } from '../../images/pack/stored-manifests.ts'
@@ -14,7 +15,7 @@ export interface LocalCopy {
   readonly bytes: number
   readonly usedMs: number
   /** The image in a registry that it was pulled from. */
-  readonly pulled?: { readonly reference: string; readonly sizeBytes: number }
+  readonly pulled?: NonNullable<CopyReport['pulled']>
 }
 
 export interface ChunkGroup extends Evictable {

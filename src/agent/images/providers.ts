@@ -32,7 +32,7 @@ interface ProvidersOptions extends Pick<SourceOptions, 'fetches' | 'fetched' | '
 interface DesiredPull {
   readonly reference: string
   readonly name: string
-  /** The uid of the VM that needs the image. */
+  /** The uid of the VM that needs the image; undefined for one that the node caches. */
   readonly vm: string | undefined
 }
 
@@ -51,6 +51,10 @@ const pulling = {
   failure: 'could not be pulled',
 } as const
 const maxLookups = 8
+/** Of one image in a registry. The server accepts no more. */
+const maxNames = 64
+
+export const pullKeyOf = (reference: string): string => `pull:${reference.slice(reference.indexOf('@') + 1)}`
 
 export class ImageProviders {
   readonly #options: ProvidersOptions
@@ -90,8 +94,13 @@ export class ImageProviders {
 
   /** Returns an image that was resolved before; undefined if it must be resolved (again). */
   async pulled(desired: DesiredPull): Promise<ImageProvider | undefined> {
-    const image = await this.#options.pulled.find(desired.reference)
-    return image && (await this.#isUsable(image)) ? this.#pull(image, desired) : undefined
+    const { pulled } = this.#options
+    const image = await pulled.find(desired.reference)
+    if (!image || !(await this.#isUsable(image))) return undefined
+    const { names = [] } = image
+    if (!names.includes(desired.name))
+      await pulled.remember({ ...image, names: [...names, desired.name].slice(-maxNames) })
+    return this.#pull(image, desired)
   }
 
   /** Resolves an image; afterwards, `pulled` returns it. */
@@ -100,7 +109,7 @@ export class ImageProviders {
     const title = `image ${name}`
     return {
       ...pulling,
-      key: `pull:${reference.slice(reference.indexOf('@') + 1)}`,
+      key: pullKeyOf(reference),
       title,
       next: '',
       find: async () => undefined,

@@ -8,6 +8,8 @@ import { ifAbsent, readJsonFile, writeFileAtomically } from '../../platform/file
 export interface PulledImage {
   /** `host/repository@sha256:…` of the first pull. */
   readonly reference: string
+  /** How users named it. Absent in old files. */
+  readonly names?: readonly string[]
   /** The digest of the manifest in svc3's format. */
   readonly content: string
   /** The size of the disk. */

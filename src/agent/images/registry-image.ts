@@ -9,13 +9,13 @@ import { retry, retryPolicies } from '../../platform/retry.ts'
 import { parseImageReference } from '../../rules/image-reference.ts'
 import { isRetriable } from '../link/connection.ts'
 
-/** Requests the registry's address and credentials for the image of a VM (its uid). */
+/** Requests the registry's address and credentials for the image of a VM (its uid), or for a cached image (its digest). */
 export type AskLogin = (vm: string, signal: AbortSignal) => Promise<RegistryLogin>
 
 interface RegistryImageOptions {
   /** `host/repository@sha256:…` */
   readonly reference: string
-  /** The uid of the VM that needs the image. */
+  /** The uid of the VM that needs the image; undefined for one that the node caches. */
   readonly vm: string | undefined
   readonly ask: AskLogin | undefined
   readonly signal: AbortSignal
@@ -31,8 +31,9 @@ export async function openRegistryImage(options: RegistryImageOptions): Promise<
   const { reference, vm, ask, signal, onWait } = options
   const parsed = parseImageReference(reference, 'pull')
   if (!parsed.ok) throw new Error(`${parsed.problem}; ${parsed.hint}`)
-  if (!ask || vm === undefined) throw new Error('its registry cannot be reached from here')
-  const login = await retry(() => ask(vm, signal), { policy: retryPolicies.transfer, signal, isRetriable })
+  const user = vm ?? parsed.reference.digest
+  if (!ask || user === undefined) throw new Error('its registry cannot be reached from here')
+  const login = await retry(() => ask(user, signal), { policy: retryPolicies.transfer, signal, isRetriable })
   const registry = openRegistry({
     ...login,
     onWaiting(waiting) {

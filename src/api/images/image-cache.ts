@@ -74,7 +74,7 @@ const NodeResults = t.Object({ items: t.Array(NodeResult) }, { title: 'NodeResul
 
 /** The state of one copy, as the agent of its node reports it. */
 export const CopyReport = t.Object({
-  /** The digest of the manifest, or `recipe:` and the name of the recipe. */
+  /** The digest of the manifest; `recipe:` and the name of the recipe; `pull:` and the digest in the registry. */
   key: t.String({ minLength: 1, maxLength: 300 }),
   state: t.Enum(['Fetching', 'Ready', 'Failed']),
   percent: t.Optional(t.Integer({ minimum: 0, maximum: 100 })),
@@ -82,8 +82,14 @@ export const CopyReport = t.Object({
   bytes: t.Optional(t.Integer({ minimum: 0 })),
   usedAt: t.Optional(Timestamp),
   problem: t.Optional(t.String({ maxLength: 1_024 })),
-  /** Only for an image from a registry: its reference, `host/repository@sha256:…`, and the size of its disk. */
-  pulled: t.Optional(t.Object({ reference: t.String({ maxLength: 1_024 }), sizeBytes: t.Integer({ minimum: 0 }) })),
+  /** Only for an image from a registry: `host/repository@sha256:…`, how users named it, and the size of its disk. */
+  pulled: t.Optional(
+    t.Object({
+      reference: t.String({ maxLength: 1_024 }),
+      names: t.Optional(t.Array(t.String({ maxLength: 1_024 }), { maxItems: 64 })),
+      sizeBytes: t.Integer({ minimum: 0 }),
+    }),
+  ),
 })
 export type CopyReport = t.Static<typeof CopyReport>
 
@@ -161,8 +167,10 @@ export const getCachedImage = operation({
   method: 'GET',
   path: `${path}/{image}`,
   summary: 'Show the nodes that have a copy of an image',
+  description: '`image` is a name, or a reference to an image in a registry.',
   isDerived: true,
   response: CachedImage,
+  refuses: ['Invalid'],
   example: { params, response: example },
 })
 
@@ -174,14 +182,15 @@ export const addCachedImage = operation({
   summary: 'Cache an image on nodes',
   description:
     'Nodes fetch or build it in the background, and fetch it again when the image changes. Such a ' +
-    'copy is not evicted. Refused for nodes whose quota cannot hold it.',
+    'copy is not evicted. Refused for nodes whose quota cannot hold it. A reference to an image in a registry is ' +
+    'resolved once, with the credentials of the namespace.',
   involves: 'params.image',
   involvesKind: 'images',
   past: 'cached image {name}',
   tells: ['nodes', 'tags', 'all'],
   body: NodeSelection,
   response: NodeResults,
-  refuses: ['Conflict'],
+  refuses: ['Conflict', 'Invalid', 'ServiceUnavailable'],
   example: {
     params,
     body: { nodes: ['mini-arm-13'] },
@@ -202,6 +211,7 @@ const removal = operationsOf({
   past: 'removed image {name} from the cache',
   tells: ['nodes', 'tags', 'all'],
   response: NodeResults,
+  refuses: ['Invalid'],
 })
 const removed = {
   items: [

@@ -127,7 +127,8 @@ export const getVmRegistry = login({
   id: 'getVmRegistry',
   path: `${path}/vms/{vm}/registry`,
   summary: 'Read the registry credentials for the image of a VM',
-  description: '`vm` is the UID of a VM of the node. Empty if the namespace has no credentials.',
+  description:
+    '`vm` is the UID of a VM of the node, or the digest of an image that it caches. Empty if the namespace has no credentials.',
   example: {
     params: { vm: '5b0c7c1e-3b43-4a0f-9d1a-1f1f5a3d7a11' },
     response: {

@@ -12,6 +12,7 @@ import {
 } from '../../api/images/image-cache.ts'
 import { listNodes } from '../../api/nodes/nodes.ts'
 import { followList } from '../../client/follow-list.ts'
+import { isImageReference, parseImageReference } from '../../rules/image-reference.ts'
 import {
   type Context,
   defineCommand,
@@ -27,7 +28,9 @@ import { type OutputColumn, sizeCell, visible } from '../output/output.ts'
 import { type Board, type ProgressDisplay, startBoard } from '../output/progress.ts'
 import { listCommand } from '../record-commands.ts'
 
-const imageArgument = { image: { value: 'IMAGE', description: 'name of the image', required: true } } as const
+const imageArgument = {
+  image: { value: 'IMAGE', description: 'name of the image, or REGISTRY/IMAGE[:TAG]', required: true },
+} as const
 
 const selectionOptions = {
   nodes: { type: 'string', value: 'NODE,…', repeatable: true, description: 'Names of nodes' },
@@ -43,8 +46,12 @@ interface Selected {
 
 function selectionOf({ nodes, tags, all }: Selected): NodeSelection {
   const [names, labels] = [listed(nodes), listed(tags)]
-  if (names.length + labels.length === 0 && !all)
-    throw new UsageError('No nodes specified', 'Use --nodes a,b or --tags t or --all')
+  const given = [names.length > 0, labels.length > 0, all].filter(Boolean).length
+  if (given !== 1)
+    throw new UsageError(
+      given === 0 ? 'No nodes specified' : 'Specify only one of --nodes, --tags and --all',
+      'Use --nodes a,b or --tags t or --all',
+    )
   return { ...(names.length > 0 && { nodes: names }), ...(labels.length > 0 && { tags: labels }), ...(all && { all }) }
 }
 
@@ -88,6 +95,10 @@ const list = listCommand({
   list: listCachedImages,
   columns,
   scope: 'namespace',
+  parseName(text) {
+    const parsed = isImageReference(text) ? parseImageReference(text, 'pull') : undefined
+    return parsed?.ok ? parsed.reference.text : text
+  },
 })
 
 const copyColumns: readonly OutputColumn<CachedCopy>[] = [
@@ -173,7 +184,7 @@ function linePerNode(board: Board, image: string): NodeLines {
 
 const add = defineCommand({
   description:
-    'Nodes fetch the image in the background and keep it, up to date, until it is removed. Deployments then start\nat once.',
+    'Nodes fetch the image in the background and keep it, up to date, until it is removed. Deployments then start\nat once. The tag of an image in a registry is resolved now; add the image again after it moved.',
   arguments: imageArgument,
   options: {
     ...selectionOptions,
@@ -186,6 +197,7 @@ const add = defineCommand({
     { line: 'svc3 imagecache add sonoma --all --wait', does: 'Cache on all nodes and wait' },
     { line: 'svc3 ic add sonoma --nodes mini-arm-13,mini-arm-14', does: 'Cache on two nodes' },
     { line: 'svc3 ic add sonoma --tags ios', does: 'Cache on nodes with a tag' },
+    { line: 'svc3 ic add ghcr.io/team/sonoma:v1 --all', does: 'Cache an image of a registry' },
   ],
   async run(context, { args: { image }, options }) {
     const body = selectionOf(options)

@@ -1,8 +1,15 @@
 // The image cache of a node. Its record has the desired images (`pins`) and those to delete (`drops`), which are sent to
 // its agent; the agent's reports have the status.
-import type { CachedCopy, CachedImage, DesiredCache, NodeCache as ShownCache } from '../../api/images/image-cache.ts'
+import type {
+  CachedCopy,
+  CachedImage,
+  CopyReport,
+  DesiredCache,
+  NodeCache as ShownCache,
+} from '../../api/images/image-cache.ts'
 import type { NodeReport } from '../../api/nodes/node-report.ts'
 import { defined } from '../../platform/defined.ts'
+import { parseImageReference } from '../../rules/image-reference.ts'
 import { diskSize, roughSize } from '../../rules/sizes.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import {
@@ -23,11 +30,11 @@ export const noCache: NodeCacheRecord = { pins: {}, drops: [] }
 /** What a node's agent is sent, without images that do not exist or have no content yet. */
 export function desiredCache({ images: known }: Pick<Records, 'images'>, node: NodeRecord | undefined): DesiredCache {
   const { pins, drops } = node?.cache ?? noCache
-  const images = Object.keys(pins).flatMap((name) => {
+  const images = Object.entries(pins).flatMap(([name, { pulled }]) => {
+    const reference = pulled?.reference
     const image = known.get('', name)?.value
-    if (!image || cacheKeyOf(image) === undefined) return []
-    const { recipe, content } = image
-    return [{ name, ...defined({ recipe, content }) }]
+    if (reference === undefined && (!image || cacheKeyOf(image) === undefined)) return []
+    return [{ name, ...defined({ recipe: image?.recipe, content: image?.content, reference }) }]
   })
   return { images, drops: [...drops] }
 }
@@ -80,7 +87,7 @@ export function settledCache(
   const there = new Set(report.cache?.map(({ key }) => key))
   const used = new Set(cache.drops.length > 0 ? vmsOn(collections, record).map(({ key }) => key) : [])
   const drops = cache.drops.filter((key) => there.has(key) && !used.has(key))
-  const pins = Object.entries(cache.pins).filter(([name]) => collections.images.get('', name) !== undefined)
+  const pins = Object.entries(cache.pins).filter(([name, { pulled }]) => pulled ?? collections.images.get('', name))
   const isUnchanged = drops.length === cache.drops.length && pins.length === Object.keys(cache.pins).length
   return isUnchanged ? cache : { pins: Object.fromEntries(pins), drops }
 }
@@ -98,30 +105,54 @@ export function vmsOn({ nodeVms, images }: Records, { name: node, report }: Node
   })
 }
 
-export type Cacheable = Pick<ImageRecord, 'name' | 'architecture' | 'sizeBytes' | 'content' | 'recipe'>
+export type Cacheable = Pick<ImageRecord, 'name' | 'architecture' | 'sizeBytes' | 'content' | 'recipe'> & {
+  /** Of an image in a registry, which has no record in the cluster: all that its name resolved to. */
+  readonly digests?: ReadonlySet<string>
+}
 
-/** Images that nodes have pulled from registries. The cluster has no records of them. */
+export const digestIn = (reference: string): string => reference.slice(reference.indexOf('sha256:'))
+
+const normalReference = (text: string): string => {
+  const parsed = parseImageReference(text, 'pull')
+  return parsed.ok ? parsed.reference.text : text
+}
+
+/** Images of registries that nodes have pulled or are to fetch, by the names that users gave them. */
 export function pulledOn(nodes: readonly NodeRecord[]): Cacheable[] {
-  const found = new Map<string, Cacheable>()
-  for (const { report } of nodes)
-    for (const { key: content, pulled } of report?.cache ?? []) {
-      if (!report || !pulled) continue
-      const { reference: name, sizeBytes } = pulled
-      found.set(name, { name, architecture: report.architecture, sizeBytes, content })
+  const found = new Map<string, Cacheable & { readonly digests: Set<string> }>()
+  for (const { report, cache } of nodes) {
+    const add = (name: string, { reference, sizeBytes }: { reference: string; sizeBytes: number }): void => {
+      const digests = found.get(name)?.digests ?? new Set()
+      if (report) found.set(name, { name, architecture: report.architecture, sizeBytes, digests })
+      digests.add(digestIn(reference))
     }
+    for (const { pulled } of report?.cache ?? [])
+      if (pulled) for (const name of pulled.names ?? [pulled.reference]) add(normalReference(name), pulled)
+    for (const [name, { pulled }] of Object.entries(cache?.pins ?? {})) if (pulled) add(name, pulled)
+  }
   return [...found.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1))
+}
+
+/** What a copy is of: the digest in the registry, or the key of an image of the cluster. */
+const identityOf = ({ key, pulled }: CopyReport): string =>
+  pulled || key.startsWith('pull:') ? digestIn(pulled?.reference ?? key) : key
+
+/** The copy as the agent reported it. */
+export function reportedCopy({ cache, report }: NodeRecord, image: Partial<Cacheable>): CopyReport | undefined {
+  const pin = cache?.pins[image.name ?? '']?.pulled
+  const wanted = pin ? new Set([digestIn(pin.reference)]) : (image.digests ?? new Set([cacheKeyOf(image)]))
+  return report?.cache?.find((copy) => wanted.has(identityOf(copy)))
 }
 
 /** The state of an image on a node. Undefined if it is neither present nor desired. */
 export function copyOn(node: NodeRecord, image: Cacheable): CachedCopy | undefined {
-  const key = cacheKeyOf(image)
   const pinned = Object.hasOwn(node.cache?.pins ?? {}, image.name)
-  const copy = node.report?.cache?.find((each) => each.key === key)
+  const copy = reportedCopy(node, image)
   if (!copy) return pinned ? { node: node.name, state: 'Pending', pinned } : undefined
-  const { state, percent, bytes, usedAt, problem } = copy
+  const { key, state, percent, bytes, usedAt, problem } = copy
   return {
     node: node.name,
-    state: key !== undefined && node.cache?.drops.includes(key) ? 'Removing' : state,
+    state: node.cache?.drops.includes(key) ? 'Removing' : state,
     ...(percent !== undefined && state === 'Fetching' && { progress: { percent } }),
     pinned,
     ...(bytes !== undefined && { bytes, spaceUsed: roughSize(bytes) }),

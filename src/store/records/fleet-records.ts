@@ -279,10 +279,17 @@ export interface NodeRecord {
 /** A host that an administrator expects to join. The record is deleted when it has joined. */
 export type ExpectedNodeRecord = Omit<ExpectedNode, 'resourceVersion'>
 
+interface CachePin {
+  readonly by: string
+  readonly at: string
+  /** Of an image in a registry: what its reference resolved to, the size of its disk, and the most that a pull may fetch. */
+  readonly pulled?: { readonly reference: string; readonly sizeBytes: number; readonly storedBytes: number }
+}
+
 /** Which copies of images a node should have. */
 export interface NodeCacheRecord {
-  /** By name of the image: a copy to fetch and keep. */
-  readonly pins: Readonly<Record<string, { readonly by: string; readonly at: string }>>
+  /** By name of the image, or by reference to one in a registry: a copy to fetch and keep. */
+  readonly pins: Readonly<Record<string, CachePin>>
   /** Keys of copies to delete. Removed from the list once they are deleted. */
   readonly drops: readonly string[]
 }

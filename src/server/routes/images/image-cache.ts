@@ -16,20 +16,52 @@ import {
 import { changeNode } from '../../../store/records/vms.ts'
 import { existingIn } from '../../gate/existing.ts'
 import { Answer } from '../../http/answer.ts'
-import { type Cacheable, cachedImage, copyOn, listedCaches, noCache, pulledOn, vmsOn } from '../../nodes/cache.ts'
+import {
+  type Cacheable,
+  cachedImage,
+  copyOn,
+  digestIn,
+  listedCaches,
+  noCache,
+  pulledOn,
+  reportedCopy,
+  vmsOn,
+} from '../../nodes/cache.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
+import { type RegistryServices, referenceOf } from '../../remotes/registries.ts'
+import { findRegistryImage } from '../../remotes/registry-images.ts'
 
 const maxPins = 100
 
 type Verdict = Omit<NodeResult, 'node'> & { readonly cache?: NodeCacheRecord }
 
-export function imageCache({ collections }: { readonly collections: Collections }): HandlersOf<typeof api> {
+export function imageCache(services: RegistryServices & { readonly collections: Collections }): HandlersOf<typeof api> {
+  const { collections } = services
   const { images, nodes } = collections
 
-  /** An image of the cluster, or one of a registry that a node has pulled. */
+  /** An image of the cluster, or one of a registry that a node has or is to fetch. */
   const cached = (namespace: string, name: string): Cacheable => {
-    const pulled = isImageReference(name) && pulledOn(nodesOf(namespace)).find((each) => each.name === name)
-    return pulled || existing(name)
+    if (!isImageReference(name)) return existing(name)
+    const { text, digest = '' } = referenceOf(name, 'pull')
+    const all = pulledOn(nodesOf(namespace))
+    return all.find((each) => each.name === text || each.digests?.has(digest)) ?? existing(text)
+  }
+  /** Resolves a reference once, as a deployment does. */
+  const inRegistry = async (namespace: string, name: string): Promise<Added> => {
+    const reference = referenceOf(name, 'pull')
+    const { pinned, digest, ...facts } = await findRegistryImage(services, reference, { namespace })
+    const image = { ...facts, name: reference.text, digests: new Set([digest]) }
+    return { image, pulled: { ...facts, reference: pinned } }
+  }
+  const inCluster = (namespace: string, name: string): Added => {
+    const image = existing(name)
+    if (cacheKeyOf(image) !== undefined) return { image }
+    throw conflict(
+      'images',
+      name,
+      `has no content yet: it is ${image.state ?? 'Ready'}`,
+      `Run svc3 image list ${name} -n ${namespace} to see its progress`,
+    )
   }
   const existing = (name: string): ImageRecord => existingIn(images, 'images')('', name).value
   const nodesOf = (namespace: string): NodeRecord[] =>
@@ -82,21 +114,13 @@ export function imageCache({ collections }: { readonly collections: Collections 
 
     getCachedImage: ({ params: { namespace, image } }) => cachedImage(cached(namespace, image), nodesOf(namespace)),
 
-    addCachedImage({ params: { namespace, image: name }, body, principal, now }) {
+    async addCachedImage({ params: { namespace, image: name }, body, principal, now }) {
       checkSelection(body)
-      const image = existing(name)
-      const key = cacheKeyOf(image)
-      if (key === undefined)
-        throw conflict(
-          'images',
-          name,
-          `has no content yet: it is ${image.state ?? 'Ready'}`,
-          `Run svc3 image list ${name} -n ${namespace} to see its progress`,
-        )
-      const pin = { by: displayName(principal), at: timestamp(now) }
+      const { image, pulled } = await (isImageReference(name) ? inRegistry : inCluster)(namespace, name)
+      const pin = { by: displayName(principal), at: timestamp(now), ...(pulled && { pulled }) }
       const names = chosen(namespace, body, ({ report }) => report?.architecture === image.architecture)
       if (names.length === 0) throw noNode(namespace, image, body)
-      return onEach(namespace, names, (node) => additionOn(collections, node, { image, key, pin }))
+      return onEach(namespace, names, (node) => additionOn(collections, node, image, pin))
     },
 
     removeCachedImage: ({ params: { namespace, image }, body }) => remove(namespace, image, body),
@@ -112,34 +136,37 @@ export function imageCache({ collections }: { readonly collections: Collections 
   }
 }
 
-interface Pin {
-  readonly image: ImageRecord
-  readonly key: string
-  readonly pin: NodeCacheRecord['pins'][string]
+type Pin = NodeCacheRecord['pins'][string]
+interface Added extends Pick<Pin, 'pulled'> {
+  readonly image: Cacheable
 }
 
-function additionOn({ images }: Collections, node: NodeRecord, { image, key, pin }: Pin): Verdict {
+function additionOn({ images }: Collections, node: NodeRecord, image: Cacheable, pin: Pin): Verdict {
   const { name } = image
   const refusal = unfit(node, image)
   if (refusal) return refusal
   const { pins, drops } = node.cache ?? noCache
-  const state = copyOn(node, image)?.state
-  if (Object.hasOwn(pins, name)) return unchanged(state === 'Ready' ? 'Already cached' : 'Already being fetched')
-  const pinned = [...Object.keys(pins), name]
-  if (pinned.length > maxPins) return refused('NoSpace', `Already caches ${maxPins} images, the maximum; remove some`)
+  const after = { ...node, cache: { pins: { ...pins, [name]: pin }, drops } }
+  const state = copyOn(after, image)?.state
+  // A tag that was moved is pinned again.
+  if (Object.hasOwn(pins, name) && pins[name]?.pulled?.reference === pin.pulled?.reference)
+    return unchanged(state === 'Ready' ? 'Already cached' : 'Already being fetched')
+  if (Object.keys(after.cache.pins).length > maxPins)
+    return refused('NoSpace', `Already caches ${maxPins} images, the maximum; remove some`)
   const quota = sizeText(node.report?.imageSpace?.quotaBytes ?? 0)
-  const needed = pinnedBytes(images, node, pinned)
+  const needed = pinnedBytes(images, after)
   if (needed > (node.report?.imageSpace?.quotaBytes ?? Infinity))
     return refused(
       'NoSpace',
       `Cached images would take ${sizeText(needed)}, the quota is ${quota}; remove some, or raise --image-quota of the agent`,
     )
-  const cache = { pins: { ...pins, [name]: pin }, drops: drops.filter((each) => each !== key) }
+  const key = reportedCopy(after, image)?.key
+  const cache = { ...after.cache, drops: drops.filter((each) => each !== key) }
   return accepted(state === 'Ready' ? 'Already on the node; now kept' : fetching(node), cache)
 }
 
 function removalOn(collections: Collections, node: NodeRecord, image: Cacheable): Verdict {
-  const key = cacheKeyOf(image)
+  const key = reportedCopy(node, image)?.key
   const { pins, drops } = node.cache ?? noCache
   const copy = copyOn(node, image)
   if (!copy) return unchanged('Not on the node')
@@ -147,29 +174,28 @@ function removalOn(collections: Collections, node: NodeRecord, image: Cacheable)
   const users = vmsOn(collections, node).flatMap((each) => (each.key === key ? [each.vm] : []))
   if (users.length > 0) return refused('InUse', `VMs on the node use the image: ${users.join(', ')}`.slice(0, 1_000))
   const { [image.name]: _, ...others } = pins
-  const sharers = Object.keys(others).filter((other) => keyOf(collections.images, other) === key)
+  const sharers = Object.keys(others).filter((other) => key !== undefined && keyOf(collections.images, node, other) === key)
   if (sharers.length > 0) {
     const message = `Kept for ${sharers.join(', ')}, which has the same content`
     return copy.pinned ? accepted(message, { pins: others, drops }) : refused('InUse', message)
   }
-  const hasCopy = key !== undefined && node.report?.cache?.some((each) => each.key === key)
+  const hasCopy = key !== undefined && !key.startsWith('pull:')
   return accepted(removing(node), { pins: others, drops: hasCopy ? [...drops, key] : drops })
 }
 
-function keyOf(images: Collections['images'], name: string): string | undefined {
+function keyOf(images: Collections['images'], node: NodeRecord, name: string): string | undefined {
   const image = images.get('', name)?.value
-  return image && cacheKeyOf(image)
+  return image ? cacheKeyOf(image) : reportedCopy(node, { name })?.key
 }
 
 /** The space of pinned images on a node: as reported, or at least the size of their content. */
-function pinnedBytes(images: Collections['images'], { report }: NodeRecord, names: readonly string[]): number {
+function pinnedBytes(images: Collections['images'], node: NodeRecord): number {
   const bytes = new Map<string, number>()
-  for (const name of names) {
+  for (const [name, { pulled }] of Object.entries(node.cache?.pins ?? {})) {
     const image = images.get('', name)?.value
-    const key = image && cacheKeyOf(image)
-    if (!image || key === undefined) continue
-    const copy = report?.cache?.find((each) => each.key === key)
-    bytes.set(key, copy?.bytes ?? image.spaceUsedBytes ?? 0)
+    const key = pulled ? digestIn(pulled.reference) : image && cacheKeyOf(image)
+    const copy = reportedCopy(node, image ?? { name })
+    if (key !== undefined) bytes.set(key, copy?.bytes ?? pulled?.storedBytes ?? image?.spaceUsedBytes ?? 0)
   }
   return [...bytes.values()].reduce((sum, each) => sum + each, 0)
 }
@@ -184,7 +210,7 @@ function checkSelection({ nodes = [], tags = [], all = false }: NodeSelection): 
   throw badRequest([{ field: 'nodes', reason: 'FieldValueRequired', message }], advice)
 }
 
-function noNode(namespace: string, { architecture }: ImageRecord, { tags = [], all }: NodeSelection): ApiError {
+function noNode(namespace: string, { architecture }: Cacheable, { tags = [], all }: NodeSelection): ApiError {
   const what = all ? '' : ` with tag ${tags.join(' and ').slice(0, 200)}`
   return new ApiError('NotFound', `No ${architecture} node${what} found: node not found in ${namespace}`, {
     kind: 'nodes',
@@ -206,7 +232,7 @@ const fetching = ({ isReady }: NodeRecord): string =>
 const removing = ({ isReady }: NodeRecord): string =>
   isReady ? 'Removing' : 'The node is offline; removed when it is back'
 
-function unfit({ report }: NodeRecord, image: ImageRecord): Verdict | undefined {
+function unfit({ report }: NodeRecord, image: Cacheable): Verdict | undefined {
   if (!report) return refused('NotPossible', 'The agent has not reported yet; try again')
   if (report.architecture !== image.architecture) {
     const message = `The node runs ${report.architecture} VMs, the image is ${image.architecture}`

@@ -198,6 +198,65 @@ describe('a deployment from a registry', () => {
   })
 })
 
+describe('the image cache', () => {
+  it('the image cache has images of registries by their tags, which are resolved when they are added', async () => {
+    await using service = await startService({ settings: { registries: { allowLoopback: true } } })
+    await credentials(registryUser.password, service)
+    const node = await startNode(service, { name: 'arm', report: { architecture: 'arm64', cache: [] } })
+    const stranger = await startNode(service, { name: 'other', report: { architecture: 'arm64', cache: [] } })
+    const at = (name: string) => `${base}/cache/images/${encodeURIComponent(name)}`
+    const add = (name: string) => service.call('POST', `${at(name)}/add`, { body: { nodes: ['arm'] } })
+    const shown = async (name: string) => (await service.call('GET', at(name))).body.nodes
+    const listed = async () =>
+      (await service.call('GET', `${base}/cache/images`)).body.items.map((item: { name: string }) => item.name)
+    const last = () => node.told.flatMap((message) => (message.type === 'CACHE' ? [message.cache] : [])).at(-1)
+    const verdict = async (name: string) => {
+      const { status, body } = await add(name)
+      return [status, body.items[0].result, body.items[0].message]
+    }
+    for (const [name, status] of [['team//x', 422], ['team/image:none', 404]] as const)
+      assert.equal((await add(`${process.host}/${name}`)).status, status, name)
+
+    assert.equal((await verdict(image('intel')))[1], 'WrongArchitecture')
+
+    const { digest } = await publish(small.digest, 'cached')
+    const [name, pinned] = [image('cached'), `${process.host}/team/image@${digest}`]
+    assert.deepEqual(await verdict(name), [207, 'Accepted', 'Fetching'])
+    assert.deepEqual(await verdict(name), [207, 'Unchanged', 'Already being fetched'])
+    await eventually(() => assert.deepEqual(last(), { images: [{ name, reference: pinned }], drops: [] }))
+    const login = (token: string) => service.call('GET', `/api/v1/agent/vms/${digest}/registry`, { token })
+    assert.deepEqual((await login(node.token)).body.credentials, registryUser)
+    assert.equal((await login(stranger.token)).status, 404)
+
+    await node.report({ cache: [{ key: `pull:${digest}`, state: 'Fetching', percent: 35 }] })
+    const copy = { node: 'arm', pinned: true }
+    assert.deepEqual(await shown(name), [{ ...copy, state: 'Fetching', progress: { percent: 35 } }])
+    const pulled = { reference: pinned, names: [name, image('also')], sizeBytes: 2 ** 30 }
+    const ready = { key: small.digest, state: 'Ready', bytes: 800, pulled } as const
+    await node.report({ cache: [ready] })
+    const there = [{ ...copy, state: 'Ready', bytes: 800, spaceUsed: '800' }]
+    assert.deepEqual(await shown(name), there)
+    for (const other of [image('also'), pinned]) assert.deepEqual(await shown(other), [{ ...there[0], pinned: false }])
+    assert.deepEqual(await listed(), [image('also'), name])
+
+    // The tag moves: the copy of its old content is no copy of it.
+    const moved = await publish(await putManifest(small.store, { ...small.manifest, os: 'linux' }), 'cached')
+    assert.notEqual(moved.digest, digest)
+    assert.deepEqual(await verdict(name), [207, 'Accepted', 'Fetching'])
+    assert.deepEqual(await shown(name), [{ ...copy, state: 'Pending' }])
+    await node.report({ cache: [{ key: `pull:${moved.digest}`, state: 'Failed', problem: 'no network' }, ready] })
+    assert.deepEqual(await shown(name), [{ ...copy, state: 'Failed', errorMessage: 'no network' }])
+
+    const remove = (of: string) => service.call('POST', `${at(of)}/remove`, { body: { all: true } })
+    assert.equal((await remove(name)).body.items[0].result, 'Accepted')
+    await eventually(() => assert.deepEqual(last(), { images: [], drops: [] }))
+    assert.equal((await remove(image('also'))).body.items[0].result, 'Accepted')
+    await eventually(() => assert.deepEqual(last(), { images: [], drops: [small.digest] }))
+    await node.report({ cache: [] })
+    assert.equal((await service.call('GET', at(name))).status, 404)
+  })
+})
+
 describe('a pull from a registry', () => {
   const settled = (name: string): Promise<void> =>
     eventually(async () => {

@@ -159,10 +159,14 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
 
     async getVmRegistry({ principal: { name: node }, params: { vm: uid } }) {
       const vm = collections.nodeVms.of(node, uid)?.value
-      if (vm?.imageReference === undefined)
+      const own = collections.nodes.get('', node)?.value
+      const cached = Object.values(own?.cache?.pins ?? {}).find(({ pulled }) => pulled?.reference.endsWith(`@${uid}`))
+      const text = vm?.imageReference ?? cached?.pulled?.reference
+      const namespace = vm?.namespace ?? own?.namespace
+      if (text === undefined || namespace === undefined)
         throw notFound('vms', uid.slice(0, 128), { hint: 'Use a VM of this node whose image is in a registry' })
-      const reference = referenceOf(vm.imageReference, 'pull')
-      return loginFor(services, reference, findCredentials(collections, vm.namespace, reference))
+      const reference = referenceOf(text, 'pull')
+      return loginFor(services, reference, findCredentials(collections, namespace, reference))
     },
   }
 }
