@@ -68,7 +68,8 @@ describe('imagecache', () => {
       wrong.stdout,
       /none\tNotFound\t.*\nxeon-1\tWrongArchitecture\tThe node runs amd64 VMs, the image is arm64/,
     )
-    assert.equal((await svc3('ic add intel')).exitCode, 2)
+    for (const words of ['', ' --all --nodes xeon-1', ' --tags a --nodes xeon-1'])
+      assert.equal((await svc3(`ic add intel${words}`)).exitCode, 2, words)
     assert.equal((await svc3('ic remove nothing --all')).exitCode, 5)
     const removed = await svc3('ic remove intel --nodes xeon-1')
     assert.deepEqual([removed.exitCode, removed.stdout.split('\n')[1]], [0, 'xeon-1\tAccepted\tRemoving'])
@@ -82,4 +83,20 @@ it('images may have names that begin with a period or, after --, with a dash', a
   const copied = await svc3('image copy -- -img .-copy')
   assert.deepEqual([copied.exitCode, copied.stdout], [0, 'Image .-copy created as a copy of -img.\n'])
   assert.equal((await svc3('image delete --yes -- -img .-copy')).exitCode, 0)
+})
+
+it('imagecache list and info find an image of a registry by its tag, and add passes the reference on', async () => {
+  const reference = `ghcr.io/team/sonoma@sha256:${'a'.repeat(64)}`
+  const pulled = { reference, names: ['ghcr.io/team/sonoma'], sizeBytes: 2 ** 30 }
+  await node.report({ cache: [{ key: `sha256:${'b'.repeat(64)}`, state: 'Ready', bytes: 2 ** 20, pulled }] })
+  for (const name of ['ghcr.io/team/sonoma', 'ghcr.io/team/sonoma:latest']) {
+    assert.equal(
+      (await svc3(`ic list ${name}`)).stdout.split('\n')[1],
+      'ghcr.io/team/sonoma:latest\tamd64\t1G\t1/1\txeon-1',
+    )
+    assert.match((await svc3(`ic info ${name}`)).stdout, /\nxeon-1\tReady\t1\.0M\tno\t/)
+  }
+  assert.equal((await svc3('ic info ghcr.io/team/sonoma:v2')).exitCode, 5)
+  const refused = await svc3('ic add ghcr.io/team//sonoma --all')
+  assert.match(refused.stderr, /has an empty part between slashes/)
 })

@@ -43,10 +43,9 @@ type Say = (line: string) => void
 export async function ensureHostPrograms(say: Say): Promise<boolean> {
   const missing = missingOf(hostPrograms)
   if (missing.length === 0) return true
-  const canInstallHere = process.platform === 'linux' && canInstall()
-  if (!canInstallHere && hasHostPrograms()) return true
+  if (!canInstall() && hasHostPrograms()) return true
   const list = missing.map(({ name, why }) => `  ${name}: ${why}`).join('\n')
-  if (!canInstallHere) {
+  if (process.platform !== 'linux' || !canInstall()) {
     const line = process.platform === 'darwin' ? 'brew install qemu' : `sudo ${installLine(missing)}`
     say(`VMs need these programs, which only root can install:\n${list}\nRun: ${line}`)
     return false

@@ -79,6 +79,12 @@ export function parseImageReference(text: string, use: 'push' | 'pull'): ParsedR
   return { ok: true, reference: makeReference(host, repository, chosen, digest) }
 }
 
+/** Text that is no valid reference stays as it is. */
+export function normalReference(text: string): string {
+  const parsed = parseImageReference(text, 'pull')
+  return parsed.ok ? parsed.reference.text : text
+}
+
 function makeReference(
   registry: string,
   repository: string,

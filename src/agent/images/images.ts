@@ -205,10 +205,10 @@ class NodeImages implements Images {
 
   async pin(images: readonly VmImage[]): Promise<void> {
     const { pulled } = this.#parts
-    const contentOf = async ({ reference }: VmImage) => reference && (await pulled.find(reference))?.content
-    await this.#options.holders?.pin(
-      await Promise.all(images.map(async (image) => (await contentOf(image)) ?? keyOf(image))),
+    const keys = images.map(
+      async (image) => (image.reference && (await pulled.find(image.reference))?.content) ?? keyOf(image),
     )
+    await this.#options.holders?.pin(await Promise.all(keys))
   }
 
   async drop(key: string): Promise<void> {

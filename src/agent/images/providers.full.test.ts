@@ -17,6 +17,8 @@ import { imageSource } from '../../oci/artifact/image-target.ts'
 import { copy } from '../../oci/copy.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
 import { silentLog } from '../../platform/log.ts'
+import { Pins } from './cache-pins.ts'
+import type { Holders } from './holders.ts'
 import { openImages } from './images.ts'
 import type { AskLogin } from './registry-image.ts'
 
@@ -53,7 +55,7 @@ async function publish(): Promise<string> {
   registry.seen.length = 0
   return `${host()}/team/image@${digest}`
 }
-async function node(ask: AskLogin = async () => login(), kept?: string) {
+async function node(ask: AskLogin = async () => login(), kept?: string, holders?: Holders) {
   const folder = kept ?? (await fs.mkdtemp(path.join(root, 'node-')))
   const asked: string[] = []
   const images = await openImages({
@@ -65,6 +67,7 @@ async function node(ask: AskLogin = async () => login(), kept?: string) {
       return ask(vm, signal)
     },
     changed: () => undefined,
+    ...(holders && { holders }),
     log: silentLog,
   })
   return { folder, images, asked }
@@ -97,7 +100,38 @@ describe('image of a registry', () => {
     const again = await node(undefined, folder)
     await again.images.ensure(wanted(reference), options())
     assert.deepEqual([again.asked, again.images.names()], [[], [reference]])
-    assert.deepEqual(again.images.copies()[0]?.pulled, { reference, sizeBytes: small.disk.length })
+    const names = [`${host()}/team/image:v1`]
+    assert.deepEqual(again.images.copies()[0]?.pulled, { reference, names, sizeBytes: small.disk.length })
+  })
+
+  it('an image of a registry is cached without a VM, kept, and reported by every name it was requested by', async () => {
+    const reference = await publish()
+    const digest = reference.slice(reference.indexOf('@') + 1)
+    const { images, folder, asked } = await node()
+    const ready = Promise.withResolvers<void>()
+    const pins = new Pins({
+      images,
+      changed: () => pins.report().some(({ state }) => state === 'Ready') && ready.resolve(),
+      log: silentLog,
+    })
+    pins.setDesired({ images: [wanted(reference)], drops: [] })
+    await eventually(() => assert.deepEqual(pins.report()[0], { key: `pull:${digest}`, state: 'Fetching' }))
+    await ready.promise
+    assert.deepEqual(asked, [digest, digest])
+    await images.ensure({ ...wanted(reference), name: `${host()}/team/image:other` }, options())
+    const [report, ...others] = pins.report()
+    const names = ['v1', 'other'].map((tag) => `${host()}/team/image:${tag}`)
+    const pulled = { reference, names, sizeBytes: small.disk.length }
+    assert.deepEqual([report?.key, report?.state, report?.pulled, others], [small.digest, 'Ready', pulled, []])
+    await pins.stop()
+    // After a restart the copy is kept again before anything is requested.
+    const pinned: string[][] = []
+    const again = await node(undefined, folder, {
+      held: async () => () => false,
+      pin: async (keys) => void pinned.push([...keys]),
+    })
+    await again.images.pin([wanted(reference), { name: 'other', content: 'sha256:1' }])
+    assert.deepEqual([pinned, again.asked], [[[small.digest, 'sha256:1']], []])
   })
 
   it('an image of a registry continues after an interruption, and waits for a server that is restarted', async () => {

@@ -51,8 +51,6 @@ const pulling = {
   failure: 'could not be pulled',
 } as const
 const maxLookups = 8
-/** Of one image in a registry. The server accepts no more. */
-const maxNames = 64
 
 export const pullKeyOf = (reference: string): string => `pull:${reference.slice(reference.indexOf('@') + 1)}`
 
@@ -98,8 +96,8 @@ export class ImageProviders {
     const image = await pulled.find(desired.reference)
     if (!image || !(await this.#isUsable(image))) return undefined
     const { names = [] } = image
-    if (!names.includes(desired.name))
-      await pulled.remember({ ...image, names: [...names, desired.name].slice(-maxNames) })
+    // The server accepts no more than 64.
+    if (!names.includes(desired.name)) await pulled.remember({ ...image, names: [...names, desired.name].slice(-64) })
     return this.#pull(image, desired)
   }
 

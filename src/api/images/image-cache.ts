@@ -167,7 +167,6 @@ export const getCachedImage = operation({
   method: 'GET',
   path: `${path}/{image}`,
   summary: 'Show the nodes that have a copy of an image',
-  description: '`image` is a name, or a reference to an image in a registry.',
   isDerived: true,
   response: CachedImage,
   refuses: ['Invalid'],

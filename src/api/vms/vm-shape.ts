@@ -44,16 +44,6 @@ export const displayLimits = {
   dpi: { min: 60, max: 320 },
 } as const
 
-const displayField = (of: keyof typeof displayLimits, description: string) => {
-  const { min, max } = displayLimits[of]
-  return t.Optional(t.Integer({ minimum: 0, maximum: max, description: `${min} to ${max}. ${description}` }))
-}
-export const displayFields = {
-  displayWidth: displayField('width', 'Default: 1920'),
-  displayHeight: displayField('height', 'Default: 1080'),
-  displayDPI: displayField('dpi', 'Default: 96'),
-}
-
 /**
  * The request form, shared by deployments and VM configurations. Zero and false mean "not set" for fields that clients of
  * Orka always send.
@@ -91,8 +81,10 @@ export const vmShapeFields = {
   ),
   nested: Flag('Apple silicon: nested virtualization'),
   rosetta: t.Optional(t.String({ maxLength: 36, description: 'Apple silicon, Linux: tag of a share with Rosetta' })),
-  ...displayFields,
-  displayDpi: displayField('dpi', 'Same as displayDPI'),
+  displayWidth: t.Optional(t.Integer({ minimum: 0, maximum: 3_840, description: '320 to 3840. Default: 1920' })),
+  displayHeight: t.Optional(t.Integer({ minimum: 0, maximum: 2_160, description: '480 to 2160. Default: 1080' })),
+  displayDPI: t.Optional(t.Integer({ minimum: 0, maximum: 320, description: '60 to 320. Default: 96' })),
+  displayDpi: t.Optional(t.Integer({ minimum: 0, maximum: 320, description: 'Same as displayDPI' })),
 } satisfies Record<keyof VmMachine, t.TSchema> & t.TProperties
 const VmShapeInput = t.Object(vmShapeFields)
 export type VmShapeInput = t.Static<typeof VmShapeInput>

@@ -12,13 +12,14 @@ import {
 } from '../../api/images/image-cache.ts'
 import { listNodes } from '../../api/nodes/nodes.ts'
 import { followList } from '../../client/follow-list.ts'
-import { isImageReference, parseImageReference } from '../../rules/image-reference.ts'
+import { normalReference } from '../../rules/image-reference.ts'
 import {
   type Context,
   defineCommand,
   millisecondsOf,
   namespaced,
   type Options,
+  type OptionValues,
   printed,
   type Session,
   waiting,
@@ -29,7 +30,7 @@ import { type Board, type ProgressDisplay, startBoard } from '../output/progress
 import { listCommand } from '../record-commands.ts'
 
 const imageArgument = {
-  image: { value: 'IMAGE', description: 'name of the image, or REGISTRY/IMAGE[:TAG]', required: true },
+  image: { value: 'IMAGE', description: 'name, or REGISTRY/IMAGE[:TAG]', required: true },
 } as const
 
 const selectionOptions = {
@@ -38,20 +39,11 @@ const selectionOptions = {
   all: { type: 'boolean', description: 'All nodes of the namespace' },
 } as const satisfies Options
 
-interface Selected {
-  readonly nodes: readonly string[]
-  readonly tags: readonly string[]
-  readonly all: boolean
-}
-
-function selectionOf({ nodes, tags, all }: Selected): NodeSelection {
+function selectionOf({ nodes, tags, all }: OptionValues<typeof selectionOptions>): NodeSelection {
   const [names, labels] = [listed(nodes), listed(tags)]
   const given = [names.length > 0, labels.length > 0, all].filter(Boolean).length
   if (given !== 1)
-    throw new UsageError(
-      given === 0 ? 'No nodes specified' : 'Specify only one of --nodes, --tags and --all',
-      'Use --nodes a,b or --tags t or --all',
-    )
+    throw new UsageError('Specify one of --nodes, --tags and --all', 'For example --nodes mini-arm-13,mini-arm-14')
   return { ...(names.length > 0 && { nodes: names }), ...(labels.length > 0 && { tags: labels }), ...(all && { all }) }
 }
 
@@ -95,10 +87,7 @@ const list = listCommand({
   list: listCachedImages,
   columns,
   scope: 'namespace',
-  parseName(text) {
-    const parsed = isImageReference(text) ? parseImageReference(text, 'pull') : undefined
-    return parsed?.ok ? parsed.reference.text : text
-  },
+  parseName: normalReference,
 })
 
 const copyColumns: readonly OutputColumn<CachedCopy>[] = [

@@ -1,15 +1,9 @@
 // The image cache of a node. Its record has the desired images (`pins`) and those to delete (`drops`), which are sent to
 // its agent; the agent's reports have the status.
-import type {
-  CachedCopy,
-  CachedImage,
-  CopyReport,
-  DesiredCache,
-  NodeCache as ShownCache,
-} from '../../api/images/image-cache.ts'
+import type { CachedCopy, CachedImage, DesiredCache, NodeCache as ShownCache } from '../../api/images/image-cache.ts'
 import type { NodeReport } from '../../api/nodes/node-report.ts'
 import { defined } from '../../platform/defined.ts'
-import { parseImageReference } from '../../rules/image-reference.ts'
+import { normalReference } from '../../rules/image-reference.ts'
 import { diskSize, roughSize } from '../../rules/sizes.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import {
@@ -107,24 +101,19 @@ export function vmsOn({ nodeVms, images }: Records, { name: node, report }: Node
 
 export type Cacheable = Pick<ImageRecord, 'name' | 'architecture' | 'sizeBytes' | 'content' | 'recipe'> & {
   /** Of an image in a registry, which has no record in the cluster: all that its name resolved to. */
-  readonly digests?: ReadonlySet<string>
+  readonly digests?: readonly string[]
 }
 
-export const digestIn = (reference: string): string => reference.slice(reference.indexOf('sha256:'))
-
-const normalReference = (text: string): string => {
-  const parsed = parseImageReference(text, 'pull')
-  return parsed.ok ? parsed.reference.text : text
-}
+/** The digest in a reference or in the key of a pull. Another key stays as it is. */
+const digestIn = (text: string): string => text.slice(Math.max(0, text.indexOf('sha256:')))
 
 /** Images of registries that nodes have pulled or are to fetch, by the names that users gave them. */
 export function pulledOn(nodes: readonly NodeRecord[]): Cacheable[] {
-  const found = new Map<string, Cacheable & { readonly digests: Set<string> }>()
+  const found = new Map<string, Cacheable>()
   for (const { report, cache } of nodes) {
     const add = (name: string, { reference, sizeBytes }: { reference: string; sizeBytes: number }): void => {
-      const digests = found.get(name)?.digests ?? new Set()
+      const digests = [...(found.get(name)?.digests ?? []), digestIn(reference)]
       if (report) found.set(name, { name, architecture: report.architecture, sizeBytes, digests })
-      digests.add(digestIn(reference))
     }
     for (const { pulled } of report?.cache ?? [])
       if (pulled) for (const name of pulled.names ?? [pulled.reference]) add(normalReference(name), pulled)
@@ -133,24 +122,19 @@ export function pulledOn(nodes: readonly NodeRecord[]): Cacheable[] {
   return [...found.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1))
 }
 
-/** What a copy is of: the digest in the registry, or the key of an image of the cluster. */
-const identityOf = ({ key, pulled }: CopyReport): string =>
-  pulled || key.startsWith('pull:') ? digestIn(pulled?.reference ?? key) : key
-
-/** The copy as the agent reported it. */
-export function reportedCopy({ cache, report }: NodeRecord, image: Partial<Cacheable>): CopyReport | undefined {
-  const pin = cache?.pins[image.name ?? '']?.pulled
-  const wanted = pin ? new Set([digestIn(pin.reference)]) : (image.digests ?? new Set([cacheKeyOf(image)]))
-  return report?.cache?.find((copy) => wanted.has(identityOf(copy)))
-}
-
-/** The state of an image on a node. Undefined if it is neither present nor desired. */
-export function copyOn(node: NodeRecord, image: Cacheable): CachedCopy | undefined {
+/** The state of an image on a node, and the key of its copy. Undefined if it is neither present nor desired. */
+export function copyOn(
+  node: NodeRecord,
+  image: Pick<Cacheable, 'name'> & Partial<Cacheable>,
+): (CachedCopy & { readonly key?: string }) | undefined {
   const pinned = Object.hasOwn(node.cache?.pins ?? {}, image.name)
-  const copy = reportedCopy(node, image)
+  const pin = node.cache?.pins[image.name]?.pulled
+  const wanted = pin ? [digestIn(pin.reference)] : (image.digests ?? [cacheKeyOf(image)])
+  const copy = node.report?.cache?.find(({ key, pulled }) => wanted.includes(digestIn(pulled?.reference ?? key)))
   if (!copy) return pinned ? { node: node.name, state: 'Pending', pinned } : undefined
   const { key, state, percent, bytes, usedAt, problem } = copy
   return {
+    key,
     node: node.name,
     state: node.cache?.drops.includes(key) ? 'Removing' : state,
     ...(percent !== undefined && state === 'Fetching' && { progress: { percent } }),

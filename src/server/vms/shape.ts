@@ -82,14 +82,11 @@ const armOnly = (field: 'directories' | 'nested' | 'rosetta'): Problem => [
   ({ image }) => `${field} is for VMs on Apple silicon only; image ${image} is amd64`,
 ]
 
-const displayed = (field: string, of: keyof VmShape['display']): Problem => {
+const displayFields = { displayWidth: 'width', displayHeight: 'height', displayDPI: 'dpi' } as const
+const displayProblems = Object.entries(displayFields).map(([field, of]): Problem => {
   const { min, max } = displayLimits[of]
-  return [
-    field,
-    ({ display }) => display[of] < min || display[of] > max,
-    () => `${field} must be from ${min} to ${max}`,
-  ]
-}
+  return [field, ({ display }) => display[of] < min || display[of] > max, () => `${field} must be ${min} to ${max}`]
+})
 
 const directoryForm = /^([A-Za-z0-9][\w-]{0,63}):\/[^:,\p{Cc}]*(:ro)?$/u
 
@@ -126,9 +123,7 @@ const problems: readonly Problem[] = [
     ({ systemSerial }) => systemSerial !== undefined && !/^[A-Za-z0-9._+/-]{1,64}$/.test(systemSerial),
     () => 'systemSerial must consist of letters, digits and . _ + / -',
   ],
-  displayed('displayWidth', 'width'),
-  displayed('displayHeight', 'height'),
-  displayed('displayDPI', 'dpi'),
+  ...displayProblems,
   intelOnly('legacyIO', ({ legacyIO }) => legacyIO),
   intelOnly('iso', ({ iso }) => iso !== undefined),
   [

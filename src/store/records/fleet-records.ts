@@ -279,7 +279,7 @@ export interface NodeRecord {
 /** A host that an administrator expects to join. The record is deleted when it has joined. */
 export type ExpectedNodeRecord = Omit<ExpectedNode, 'resourceVersion'>
 
-interface CachePin {
+export interface CachePin {
   readonly by: string
   readonly at: string
   /** Of an image in a registry: what its reference resolved to, the size of its disk, and the most that a pull may fetch. */

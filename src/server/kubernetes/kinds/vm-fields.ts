@@ -1,6 +1,6 @@
 // The fields that VirtualMachineInstance and VirtualMachineConfig share, and their translation to and from the REST API.
 import * as t from 'typebox'
-import { displayFields, type VmShape } from '../../../api/vms/vm-shape.ts'
+import type { VmShape } from '../../../api/vms/vm-shape.ts'
 import { defined } from '../../../platform/defined.ts'
 import type { ObjectFields } from './kind.ts'
 
@@ -28,7 +28,9 @@ export const shapeSchema = {
   ),
   nested: flag('Nested virtualization (Apple silicon)'),
   rosetta: text('Tag of a share with Rosetta (Apple silicon)', 36),
-  ...displayFields,
+  displayWidth: t.Optional(t.Integer({ minimum: 0, maximum: 3_840, description: '320 to 3840. Default: 1920' })),
+  displayHeight: t.Optional(t.Integer({ minimum: 0, maximum: 2_160, description: '480 to 2160. Default: 1080' })),
+  displayDPI: t.Optional(t.Integer({ minimum: 0, maximum: 320, description: '60 to 320. Default: 96' })),
 }
 
 /** The spec of a stored shape. */

@@ -8,6 +8,7 @@ import { isImageReference } from '../../../rules/image-reference.ts'
 import { sizeText } from '../../../rules/sizes.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import {
+  type CachePin,
   cacheKeyOf,
   type ImageRecord,
   type NodeCacheRecord,
@@ -16,17 +17,7 @@ import {
 import { changeNode } from '../../../store/records/vms.ts'
 import { existingIn } from '../../gate/existing.ts'
 import { Answer } from '../../http/answer.ts'
-import {
-  type Cacheable,
-  cachedImage,
-  copyOn,
-  digestIn,
-  listedCaches,
-  noCache,
-  pulledOn,
-  reportedCopy,
-  vmsOn,
-} from '../../nodes/cache.ts'
+import { type Cacheable, cachedImage, copyOn, listedCaches, noCache, pulledOn, vmsOn } from '../../nodes/cache.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import { type RegistryServices, referenceOf } from '../../remotes/registries.ts'
 import { findRegistryImage } from '../../remotes/registry-images.ts'
@@ -44,24 +35,7 @@ export function imageCache(services: RegistryServices & { readonly collections: 
     if (!isImageReference(name)) return existing(name)
     const { text, digest = '' } = referenceOf(name, 'pull')
     const all = pulledOn(nodesOf(namespace))
-    return all.find((each) => each.name === text || each.digests?.has(digest)) ?? existing(text)
-  }
-  /** Resolves a reference once, as a deployment does. */
-  const inRegistry = async (namespace: string, name: string): Promise<Added> => {
-    const reference = referenceOf(name, 'pull')
-    const { pinned, digest, ...facts } = await findRegistryImage(services, reference, { namespace })
-    const image = { ...facts, name: reference.text, digests: new Set([digest]) }
-    return { image, pulled: { ...facts, reference: pinned } }
-  }
-  const inCluster = (namespace: string, name: string): Added => {
-    const image = existing(name)
-    if (cacheKeyOf(image) !== undefined) return { image }
-    throw conflict(
-      'images',
-      name,
-      `has no content yet: it is ${image.state ?? 'Ready'}`,
-      `Run svc3 image list ${name} -n ${namespace} to see its progress`,
-    )
+    return all.find((each) => each.name === text || each.digests?.includes(digest)) ?? existing(text)
   }
   const existing = (name: string): ImageRecord => existingIn(images, 'images')('', name).value
   const nodesOf = (namespace: string): NodeRecord[] =>
@@ -116,7 +90,17 @@ export function imageCache(services: RegistryServices & { readonly collections: 
 
     async addCachedImage({ params: { namespace, image: name }, body, principal, now }) {
       checkSelection(body)
-      const { image, pulled } = await (isImageReference(name) ? inRegistry : inCluster)(namespace, name)
+      const reference = isImageReference(name) ? referenceOf(name, 'pull') : undefined
+      const found = reference && (await findRegistryImage(services, reference, { namespace }))
+      const image: Cacheable = found ? { ...found, name: reference.text, digests: [found.digest] } : existing(name)
+      if (!found && cacheKeyOf(image) === undefined)
+        throw conflict(
+          'images',
+          name,
+          `has no content yet: it is ${existing(name).state ?? 'Ready'}`,
+          `Run svc3 image list ${name} -n ${namespace} to see its progress`,
+        )
+      const pulled = found && { reference: found.pinned, sizeBytes: found.sizeBytes, storedBytes: found.storedBytes }
       const pin = { by: displayName(principal), at: timestamp(now), ...(pulled && { pulled }) }
       const names = chosen(namespace, body, ({ report }) => report?.architecture === image.architecture)
       if (names.length === 0) throw noNode(namespace, image, body)
@@ -136,18 +120,13 @@ export function imageCache(services: RegistryServices & { readonly collections: 
   }
 }
 
-type Pin = NodeCacheRecord['pins'][string]
-interface Added extends Pick<Pin, 'pulled'> {
-  readonly image: Cacheable
-}
-
-function additionOn({ images }: Collections, node: NodeRecord, image: Cacheable, pin: Pin): Verdict {
+function additionOn({ images }: Collections, node: NodeRecord, image: Cacheable, pin: CachePin): Verdict {
   const { name } = image
   const refusal = unfit(node, image)
   if (refusal) return refusal
   const { pins, drops } = node.cache ?? noCache
   const after = { ...node, cache: { pins: { ...pins, [name]: pin }, drops } }
-  const state = copyOn(after, image)?.state
+  const { state, key } = copyOn(after, image) ?? {}
   // A tag that was moved is pinned again.
   if (Object.hasOwn(pins, name) && pins[name]?.pulled?.reference === pin.pulled?.reference)
     return unchanged(state === 'Ready' ? 'Already cached' : 'Already being fetched')
@@ -160,21 +139,22 @@ function additionOn({ images }: Collections, node: NodeRecord, image: Cacheable,
       'NoSpace',
       `Cached images would take ${sizeText(needed)}, the quota is ${quota}; remove some, or raise --image-quota of the agent`,
     )
-  const key = reportedCopy(after, image)?.key
   const cache = { ...after.cache, drops: drops.filter((each) => each !== key) }
   return accepted(state === 'Ready' ? 'Already on the node; now kept' : fetching(node), cache)
 }
 
 function removalOn(collections: Collections, node: NodeRecord, image: Cacheable): Verdict {
-  const key = reportedCopy(node, image)?.key
   const { pins, drops } = node.cache ?? noCache
   const copy = copyOn(node, image)
+  const { key } = copy ?? {}
   if (!copy) return unchanged('Not on the node')
   if (copy.state === 'Removing') return unchanged('Already being removed')
   const users = vmsOn(collections, node).flatMap((each) => (each.key === key ? [each.vm] : []))
   if (users.length > 0) return refused('InUse', `VMs on the node use the image: ${users.join(', ')}`.slice(0, 1_000))
   const { [image.name]: _, ...others } = pins
-  const sharers = Object.keys(others).filter((other) => key !== undefined && keyOf(collections.images, node, other) === key)
+  const sharers = Object.keys(others).filter(
+    (other) => key !== undefined && keyOf(collections.images, node, other) === key,
+  )
   if (sharers.length > 0) {
     const message = `Kept for ${sharers.join(', ')}, which has the same content`
     return copy.pinned ? accepted(message, { pins: others, drops }) : refused('InUse', message)
@@ -183,18 +163,16 @@ function removalOn(collections: Collections, node: NodeRecord, image: Cacheable)
   return accepted(removing(node), { pins: others, drops: hasCopy ? [...drops, key] : drops })
 }
 
-function keyOf(images: Collections['images'], node: NodeRecord, name: string): string | undefined {
-  const image = images.get('', name)?.value
-  return image ? cacheKeyOf(image) : reportedCopy(node, { name })?.key
-}
+const keyOf = (images: Collections['images'], node: NodeRecord, name: string): string | undefined =>
+  cacheKeyOf(images.get('', name)?.value ?? {}) ?? copyOn(node, { name })?.key
 
 /** The space of pinned images on a node: as reported, or at least the size of their content. */
 function pinnedBytes(images: Collections['images'], node: NodeRecord): number {
   const bytes = new Map<string, number>()
   for (const [name, { pulled }] of Object.entries(node.cache?.pins ?? {})) {
     const image = images.get('', name)?.value
-    const key = pulled ? digestIn(pulled.reference) : image && cacheKeyOf(image)
-    const copy = reportedCopy(node, image ?? { name })
+    const copy = copyOn(node, image ?? { name })
+    const key = keyOf(images, node, name) ?? pulled?.reference
     if (key !== undefined) bytes.set(key, copy?.bytes ?? pulled?.storedBytes ?? image?.spaceUsedBytes ?? 0)
   }
   return [...bytes.values()].reduce((sum, each) => sum + each, 0)

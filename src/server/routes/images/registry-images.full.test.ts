@@ -214,7 +214,10 @@ describe('the image cache', () => {
       const { status, body } = await add(name)
       return [status, body.items[0].result, body.items[0].message]
     }
-    for (const [name, status] of [['team//x', 422], ['team/image:none', 404]] as const)
+    for (const [name, status] of [
+      ['team//x', 422],
+      ['team/image:none', 404],
+    ] as const)
       assert.equal((await add(`${process.host}/${name}`)).status, status, name)
 
     assert.equal((await verdict(image('intel')))[1], 'WrongArchitecture')
