@@ -79,7 +79,7 @@ export function parseImageReference(text: string, use: 'push' | 'pull'): ParsedR
   return { ok: true, reference: makeReference(host, repository, chosen, digest) }
 }
 
-/** Text that is no valid reference stays as it is. */
+/** Returns text that is no valid reference unchanged. */
 export function normalReference(text: string): string {
   const parsed = parseImageReference(text, 'pull')
   return parsed.ok ? parsed.reference.text : text

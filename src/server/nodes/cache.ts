@@ -104,7 +104,7 @@ export type Cacheable = Pick<ImageRecord, 'name' | 'architecture' | 'sizeBytes' 
   readonly digests?: readonly string[]
 }
 
-/** The digest in a reference or in the key of a pull. Another key stays as it is. */
+/** The digest in a reference or in the key of a pull. Returns another key unchanged. */
 const digestIn = (text: string): string => text.slice(Math.max(0, text.indexOf('sha256:')))
 
 /** Images of registries that nodes have pulled or are to fetch, by the names that users gave them. */
