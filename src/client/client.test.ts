@@ -189,7 +189,9 @@ describe('client', () => {
     const waits = [0, 3_600]
     let calls = 0
     const call = async () => {
-      throw new ApiError('ServiceUnavailable', 'not now', { retryAfterSeconds: waits[calls++] ?? 0 })
+      const retryAfterSeconds = waits[calls++]
+      if (retryAfterSeconds === undefined) throw new Error('it was repeated')
+      throw new ApiError('ServiceUnavailable', 'not now', { retryAfterSeconds })
     }
     const input = { params: { namespace: 'svc-default' }, body: {}, idempotencyKey: 'key' }
     await assert.rejects(callUntilDone({ call } as unknown as Client, deployVm, input, 60_000), { code: 503 })

@@ -170,6 +170,10 @@ const plan: Readonly<Record<string, How>> = {
     as: { ...idle.as, 'mini-arm-13,mini-arm-14': 'mini-arm-13,sim-arm64-1' },
   },
   'svc3 ic add sonoma --tags ios': idle,
+  'svc3 ic add ghcr.io/team/sonoma:v1 --all': {
+    as: { 'ghcr.io/team/sonoma:v1': 'registry.invalid/team/sonoma:v1' },
+    exit: 1,
+  },
   'svc3 ic remove sonoma --nodes mini-arm-13': idle,
   'svc3 imagecache remove sonoma --all': { ...idle, given: ['imagecache add tiny-arm64 --all --wait'] },
   'svc3 node untag mini-arm-13 ios': {},
