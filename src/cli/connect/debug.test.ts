@@ -31,7 +31,10 @@ describe('--debug', () => {
   it('--debug shows requests and answers, with their headers', async () => {
     const { exitCode, stderr } = await svc3(['vm', 'deploy', 'demo', '-i', 'sonoma', '-o', 'json'])
     assert.equal(exitCode, 0)
-    assert.match(stderr, /> POST http:\/\/127\.0\.0\.1:\d+\/api\/v1\/namespaces\/svc-default\/vms\?onDisconnect=delete\n/)
+    assert.match(
+      stderr,
+      /> POST http:\/\/127\.0\.0\.1:\d+\/api\/v1\/namespaces\/svc-default\/vms\?onDisconnect=delete\n/,
+    )
     assert.match(stderr, /> {3}authorization: \[redacted\]\n/)
     assert.match(stderr, /> {3}idempotency-key: \S+\n/)
     assert.match(stderr, /> {3}\{"image":"sonoma","timeout":10,"name":"demo"\}\n/)
