@@ -10,7 +10,7 @@ import {
   everywhere,
   type Option,
 } from '../command.ts'
-import { usageLine } from './parse.ts'
+import { usageLine, valueOf } from './parse.ts'
 import { synonymsIn } from './synonyms.ts'
 
 type Row = readonly [string, string]
@@ -146,10 +146,7 @@ export function optionRow([name, option]: readonly [string, Option]): Row {
   return [`${short}--${name}${valueText(option)}`, option.description + remark(option)]
 }
 
-const valueText = (option: Option): string => {
-  if (option.type === 'boolean') return ''
-  return ` ${option.type === 'choice' ? option.choices.join('|') : option.value}`
-}
+const valueText = (option: Option): string => (option.type === 'boolean' ? '' : ` ${valueOf(option)}`)
 
 function remark(option: Option): string {
   if (option.type === 'boolean') return ''
