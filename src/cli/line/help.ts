@@ -10,7 +10,7 @@ import {
   everywhere,
   type Option,
 } from '../command.ts'
-import { usageLine, valueOf } from './parse.ts'
+import { usageLine, valueName } from './parse.ts'
 import { synonymsIn } from './synonyms.ts'
 
 type Row = readonly [string, string]
@@ -146,7 +146,7 @@ export function optionRow([name, option]: readonly [string, Option]): Row {
   return [`${short}--${name}${valueText(option)}`, option.description + remark(option)]
 }
 
-const valueText = (option: Option): string => (option.type === 'boolean' ? '' : ` ${valueOf(option)}`)
+const valueText = (option: Option): string => (option.type === 'boolean' ? '' : ` ${valueName(option)}`)
 
 function remark(option: Option): string {
   if (option.type === 'boolean') return ''

@@ -92,7 +92,7 @@ function checkToken(token: Token, options: Options): string {
       throw new UsageError(`${rawName} takes only true or false`)
     return value ?? 'true'
   }
-  const wanted = valueOf(option)
+  const wanted = valueName(option)
   if (value === undefined) throw new UsageError(`${rawName} requires a value: ${rawName} ${wanted}`)
   if (!inlineValue && value.length > 1 && value.startsWith('-')) {
     throw new UsageError(`${rawName} requires a value. If the value begins with a dash, write --${name}=${wanted}`)
@@ -101,7 +101,7 @@ function checkToken(token: Token, options: Options): string {
 }
 
 /** The value in help and messages. */
-export const valueOf = (option: Exclude<Option, { readonly type: 'boolean' }>): string =>
+export const valueName = (option: Exclude<Option, { readonly type: 'boolean' }>): string =>
   option.type === 'choice' ? option.choices.join('|') : option.value
 
 function unknownOption({ name, rawName }: Token, options: Options): string {
@@ -121,7 +121,7 @@ function convert(name: string, option: Option, given: readonly string[] | undefi
   if (option.type === 'string' && option.repeatable) return given ?? []
   if (given && given.length > 1 && new Set(given).size > 1) throw new UsageError(`--${name} specified twice`)
   if (last === undefined) {
-    if ('required' in option && option.required) throw new UsageError(`Specify --${name} ${valueOf(option)}`)
+    if ('required' in option && option.required) throw new UsageError(`Specify --${name} ${valueName(option)}`)
     return option.default
   }
   if (option.type === 'string' && last === '' && !option.secret) throw new UsageError(`--${name} must not be empty`)

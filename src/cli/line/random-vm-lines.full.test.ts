@@ -107,9 +107,12 @@ it('any 800 lines about VMs and nodes end with a known exit code, in plain lines
     assert.ok(exitCode === 0 || lines.length > 0)
   })
   // Includes every exit code that is required below, independent of the random lines.
-  const examples: [string[], string][] = ['vm list', 'vm deploy demo -i x --userdata absent', 'vm list --what', 'vm connect nobody'].map(
-    (words) => [words.split(' '), ''],
-  )
+  const examples: [string[], string][] = [
+    'vm list',
+    'vm deploy demo -i x --userdata absent',
+    'vm list --what',
+    'vm connect nobody',
+  ].map((words) => [words.split(' '), ''])
   await fc.assert(property, { numRuns: 800, examples })
   assert.ok(
     [0, 1, 2, 5].every((exitCode) => seen.has(exitCode)),

@@ -87,7 +87,7 @@ describe('generate', () => {
 })
 
 describe('names', () => {
-  for (const name of ['.', '..', '.hidden', 'A', 'a/b', 'a b', '', 'ü', `${'a'.repeat(60)}.img`, 'a\u0000b'])
+  for (const name of ['.', '..', 'A', 'a/b', 'a b', '', 'ü', `${'a'.repeat(60)}.img`, 'a\u0000b'])
     it(`names: ${JSON.stringify(name).slice(0, 20)} is refused everywhere`, async () => {
       for (const [path, body] of [
         ['/images', { name, size: '1G' }],
@@ -451,7 +451,7 @@ describe('copy, describe, delete', () => {
     await fresh.call('POST', `${base}/vms`, { body: { image: 'used', name: 'vm-1' } })
     // Both the desired state and the VM's record name the content.
     const wanted = node.told.flatMap((message) => (message.type === 'VM' ? [message.vm.image] : []))
-    assert.deepEqual(wanted.at(-1), { name: 'used', content: image.checksum })
+    assert.deepEqual(wanted.at(-1), { name: 'used', content: image.checksum, sizeBytes: 2 ** 20 })
     const refused = await fresh.call('DELETE', `${base}/images/used`)
     assert.deepEqual([refused.status, refused.body.reason], [409, 'Conflict'])
     assert.match(refused.body.message, /used by svc-default\/vm-1/)

@@ -128,7 +128,7 @@ describe('an upload', () => {
   })
 
   it('an upload with invalid fields is refused immediately', async () => {
-    for (const name of ['.', '..', '.a', 'A', 'a/b', 'a b', '../../etc/passwd', 'ü', 'a\u0000b', 'a'.repeat(64)])
+    for (const name of ['.', '..', 'A', 'a/b', 'a b', '../../etc/passwd', 'ü', 'a\u0000b', 'a'.repeat(64)])
       assert.equal((await begin(name, 10)).status, 422, name)
     assert.equal((await begin('arm', 10, { type: 'arm64', firmware: 'bios' })).status, 422)
     assert.equal((await begin('large', 2 ** 52)).status, 413)
