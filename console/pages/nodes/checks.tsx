@@ -7,6 +7,9 @@ const kinds = [
   ['warning', 'Warning', 'warn'],
 ] as const
 
+/** The page then begins with the checks. */
+export const hasProblem = (checks: readonly HostCheck[]): boolean => checks.some(({ result }) => result === 'problem')
+
 export function HostChecks({ checks }: { readonly checks: readonly HostCheck[] }) {
   const of = (wanted: HostCheck['result']) => checks.filter(({ result }) => result === wanted)
   const passed = of('ok').map(({ check }) => check)

@@ -11,7 +11,7 @@ import { CopiesOnNode } from '../images/copies.tsx'
 import type { Named } from '../paths.ts'
 import { nodeItems } from './actions.tsx'
 import { Blocks } from './blocks.tsx'
-import { HostChecks } from './checks.tsx'
+import { HostChecks, hasProblem } from './checks.tsx'
 import { NodeCapacity, NodeState } from './state.tsx'
 
 const MeasuredCharts = lazy(async () => ({ default: (await import('../charts/measured.tsx')).MeasuredCharts }))
@@ -31,6 +31,7 @@ export const NodeDetail = ({ namespace, name }: Named) => (
     {(node) => (
       <>
         {node.reason !== undefined && <Note tone="warn">{node.reason}</Note>}
+        {node.checks && hasProblem(node.checks) && <HostChecks checks={node.checks} />}
         {node.phase === 'READY' && (
           <Suspense fallback={<Loading />}>
             <MeasuredCharts key={node.uid} operation={getNodeCharts} params={{ namespace, name }} />
@@ -43,7 +44,7 @@ export const NodeDetail = ({ namespace, name }: Named) => (
           <Card title="Details">
             <Details node={node} />
           </Card>
-          {node.checks && <HostChecks checks={node.checks} />}
+          {node.checks && !hasProblem(node.checks) && <HostChecks checks={node.checks} />}
           <Card title="VMs">
             <Blocks node={node} />
           </Card>

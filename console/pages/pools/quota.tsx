@@ -1,4 +1,5 @@
 // The quota of one namespace: usage against limits, usage per owner, and the order of waiting owners.
+import { nounOfWire } from '../../../src/api/nouns.ts'
 import { getQuota, type Quota, type QuotaOwner, setQuota } from '../../../src/api/vms/quotas.ts'
 import { memorySize } from '../../../src/rules/sizes.ts'
 import { refreshAnswers, useAnswer } from '../../api/calls.ts'
@@ -143,7 +144,10 @@ const QuotaView = ({ quota }: { readonly quota: Quota }) => (
       ) : (
         <Facts
           facts={Object.fromEntries(
-            quota.stored.map(({ kind, records, size }) => [kind, `${records} (${memorySize(size)})`]),
+            quota.stored.map(({ kind, records, size }) => [
+              nounOfWire(kind)?.word ?? kind,
+              `${records} (${memorySize(size)})`,
+            ]),
           )}
         />
       )}
