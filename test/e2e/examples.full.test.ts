@@ -150,7 +150,7 @@ const plan: Readonly<Record<string, How>> = {
   // Nor is anybody asked beyond this machine.
   'svc3 remote-image pull ghcr.io/team/sonoma:v1': {
     as: { 'ghcr.io/team/sonoma:v1': 'registry.invalid/team/sonoma:v1' },
-    exit: 1,
+    exit: 2,
   },
   'svc3 remote-iso pull ventura.iso': { exit: 5 },
   'svc3 remote-iso pull ventura.iso mine --wait': { exit: 5 },
@@ -172,7 +172,7 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 ic add sonoma --tags ios': idle,
   'svc3 ic add ghcr.io/team/sonoma:v1 --all': {
     as: { 'ghcr.io/team/sonoma:v1': 'registry.invalid/team/sonoma:v1' },
-    exit: 1,
+    exit: 2,
   },
   'svc3 ic remove sonoma --nodes mini-arm-13': idle,
   'svc3 imagecache remove sonoma --all': { ...idle, given: ['imagecache add tiny-arm64 --all --wait'] },
