@@ -138,7 +138,7 @@ describe('an Apple silicon-based VM beside it', () => {
     await inside.run('echo kept > ~/file && sync')
     for (const command of ['start', 'stop', 'suspend', 'resume', 'revert']) {
       const { code, stderr } = await cli('vm', command, 'apple', ...(command === 'revert' ? ['--yes'] : []))
-      assert.equal(code, 1, command)
+      assert.equal(code, 2, command)
       assert.match(stderr, /Intel-based VMs only/)
     }
   })
