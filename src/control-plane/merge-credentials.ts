@@ -19,13 +19,11 @@ export async function mergeCredentials({
   for (const [key, entries] of registries) {
     const namespace = all.scopeOf(key)
     const name = registryIn(key)
-    // After a crash, two records have the same address, and the one with the right key may be newer.
-    entries.sort((one, other) => Number(other.key === key) - Number(one.key === key))
     const used = credentialFor(
       { registry: name },
       entries.map(({ value }) => value),
     )
-    const winner = entries.find(({ value }) => value === used) ?? entries[0]
+    const winner = entries.find((each) => each.key === key) ?? entries.find(({ value }) => value === used) ?? entries[0]
     const space = namespaces.get('', namespace)
     if (!winner || !space || space.value.isTerminating || entries.every((each) => each.key === key)) continue
     try {
@@ -34,7 +32,9 @@ export async function mergeCredentials({
       if (winner.key !== key)
         await secrets.sealing((protect) => all.change(key, () => protect(key, fields, secret), [space]))
       for (const { key: other, value } of entries) {
-        if (other !== key) await all.change(other, () => null)
+        if (other === key) continue
+        secrets.open(other, value)
+        await all.change(other, () => null)
         const problem = `kept those of ${fields.server}, removed those of ${value.server}`
         if (value.server !== fields.server)
           log.warn('a registry had several sets of credentials', { namespace, name, problem })

@@ -33,7 +33,7 @@ it('the port for metrics serves /metrics without a token, and nothing else', asy
     assert.equal((await get(path)).status, 404, path)
   const posted = await get('/metrics', 'POST')
   assert.equal(posted.status, 404)
-  assert.equal(((await posted.json()) as { details: { hint: string } }).details?.hint ?? '', '')
+  assert.equal(((await posted.json()) as { hint: string }).hint, 'This port serves /metrics only')
   assert.equal((await service.call('GET', '/metrics', { token: null })).status, 401)
 })
 

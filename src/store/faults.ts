@@ -31,12 +31,12 @@ export const restoreAdvice =
 export const damaged = (key: string, why: string): StoreError =>
   new StoreError('Damaged', `Record "${key}" is damaged: ${why}; ${restoreAdvice}`)
 
-/** `known` is the format of this program. 3.0.0-alpha.31 upgrades older data when it opens them. */
+/** `known` is the format of this program. 3.0.0-alpha.31 upgrades most older data when it opens them. */
 export const otherFormat = (place: string, format: number, known: number): StoreError => {
   const advice =
     format > known
       ? 'run the newer svc3 that wrote it, or restore a backup from before the upgrade'
-      : 'start svc3 3.0.0-alpha.31 on it once, which upgrades it'
+      : 'start svc3 3.0.0-alpha.31 on it once, which upgrades it or says what to do'
   return new StoreError(
     'OtherFormat',
     `The data ${place} has format ${format}, and this program uses ${known}: ${advice}`,

@@ -194,6 +194,8 @@ export const createJoinToken = operation({
   method: 'POST',
   path: `${base}/namespaces/{namespace}/jointokens`,
   allow: 'admin',
+  // A host reads the credentials with which it pushes and pulls.
+  accounts: 'registrycredentials',
   status: 201,
   summary: 'Create a join token for new nodes',
   involves: 'params.namespace',

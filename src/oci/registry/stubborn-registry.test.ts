@@ -273,10 +273,12 @@ describe('the way to a registry', () => {
     await bad.close()
     const refused = `${server}/v2/: connection refused (ECONNREFUSED)`
     await assert.rejects(ask({ mayBeMistyped: true }), { fault: 'unreachable', problem: refused })
-    await assert.rejects(ask({ server: 'https://never.test', mayBeMistyped: true, lookup: unresolved }), {
-      fault: 'unreachable',
-    })
     assert.deepEqual(waits, [])
+    // A name server may be away for a moment.
+    await assert.rejects(ask({ server: 'https://never.test', mayBeMistyped: true, lookup: unresolved }), {
+      fault: 'unavailable',
+    })
+    assert.equal(waits.splice(0).length, 3)
     await assert.rejects(ask({}), { fault: 'unavailable', problem: refused })
     assert.deepEqual(waits.splice(0), Array(3).fill(refused))
     bad = await startBadRegistry({ port: bad.port })

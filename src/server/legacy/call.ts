@@ -18,14 +18,6 @@ export interface LegacyContext extends Performer {
   readonly services: CallServices
 }
 
-/** Aborts when the client disconnects. */
-export function goneSignal({ raw }: FastifyReply): AbortSignal {
-  const gone = new AbortController()
-  if (raw.closed) gone.abort()
-  raw.once('close', () => gone.abort())
-  return gone.signal
-}
-
 /** Returns the reply itself when it sends the answer. */
 export type LegacyHandler = (
   context: LegacyContext,

@@ -40,7 +40,9 @@ export async function findRegistryImage(
   const login = await loginFor(services, reference, stored)
   const late = AbortSignal.timeout(waitMs)
   const signal = AbortSignal.any([late, services.ending])
-  const registry = openRegistry({ ...login, retry: retryPolicies.lookup, idleMs: waitMs, mayBeMistyped: true })
+  // An administrator has typed the address of stored credentials.
+  const mayBeMistyped = stored === undefined
+  const registry = openRegistry({ ...login, retry: retryPolicies.lookup, idleMs: waitMs, mayBeMistyped })
   try {
     const limits = architecture && { architecture }
     const source = registry.repository(reference.repository)

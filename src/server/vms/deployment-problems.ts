@@ -51,7 +51,7 @@ export const checkConfig = (body: Partial<VmConfigInput>): Cause[] => [
 ]
 
 const shapeChecks = (body: Partial<VmDeployment>): Cause[] =>
-  shapeProblems(shapeOf(body, { name: '', architecture: 'amd64' }))
+  shapeProblems(shapeOf(body, { name: '', architecture: 'amd64' }), body)
 
 function labelProblems(labels: Readonly<Record<string, string>>): Cause[] {
   const names = Object.keys(labels)

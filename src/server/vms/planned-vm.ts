@@ -122,7 +122,7 @@ function recordOf(
   { namespace, body, owner, now, requestKey, isAwaited, imageStart, ownLabels }: VmRequest,
   shape: VmShape,
 ): PlannedVm {
-  const causes = [...shapeProblems(shape), ...deploymentProblems(body)]
+  const causes = [...shapeProblems(shape, body), ...deploymentProblems(body)]
   if (causes.length > 0) throw invalid('vms', causes, 'Correct the fields in details.causes')
 
   const { metadata } = metadataOf(body)

@@ -82,11 +82,16 @@ const armOnly = (field: 'directories' | 'nested' | 'rosetta'): Problem => [
   ({ image }) => `${field} is for VMs on Apple silicon only; image ${image} is amd64`,
 ]
 
-const displayFields = { displayWidth: 'width', displayHeight: 'height', displayDPI: 'dpi' } as const
-const displayProblems = Object.entries(displayFields).map(([field, of]): Problem => {
-  const { min, max } = displayLimits[of]
-  return [field, ({ display }) => display[of] < min || display[of] > max, () => `${field} must be ${min} to ${max}`]
-})
+const displayFields = { displayWidth: 'width', displayHeight: 'height', displayDPI: 'dpi', displayDpi: 'dpi' } as const
+
+/** Only of the request: configurations of versions before alpha.32 may have other displays. */
+const displayCauses = (input: VmShapeInput): Cause[] =>
+  (Object.keys(displayFields) as (keyof typeof displayFields)[]).flatMap((field) => {
+    const { min, max } = displayLimits[displayFields[field]]
+    const value = input[field] || min
+    const message = `${field} must be ${min} to ${max}`
+    return value < min || value > max ? [{ field, reason: 'FieldValueInvalid', message }] : []
+  })
 
 const directoryForm = /^([A-Za-z0-9][\w-]{0,63}):\/[^:,\p{Cc}]*(:ro)?$/u
 
@@ -123,7 +128,6 @@ const problems: readonly Problem[] = [
     ({ systemSerial }) => systemSerial !== undefined && !/^[A-Za-z0-9._+/-]{1,64}$/.test(systemSerial),
     () => 'systemSerial must consist of letters, digits and . _ + / -',
   ],
-  ...displayProblems,
   intelOnly('legacyIO', ({ legacyIO }) => legacyIO),
   intelOnly('iso', ({ iso }) => iso !== undefined),
   [
@@ -134,7 +138,10 @@ const problems: readonly Problem[] = [
   ],
 ]
 
-export const shapeProblems = (shape: VmShape): Cause[] =>
-  problems
+/** `input`: the request that the shape completes. */
+export const shapeProblems = (shape: VmShape, input: VmShapeInput): Cause[] => [
+  ...displayCauses(input),
+  ...problems
     .filter(([, isWrong]) => isWrong(shape))
-    .map(([field, , message]) => ({ field, reason: 'FieldValueInvalid', message: message(shape) }))
+    .map(([field, , message]) => ({ field, reason: 'FieldValueInvalid' as const, message: message(shape) })),
+]

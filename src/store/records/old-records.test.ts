@@ -14,10 +14,11 @@ it('records of old alphas are rewritten, also after a crash in between, and othe
     '/events/svc-ios/e1': event('e1'),
     '/events/svc-ios/e2': event('e2'),
     '/events/svc-ios/e3': event('e3'),
+    '/old-records/rewritten': {},
     '/vms/svc-ios/new': { name: 'new', desired: { generation: 1 } },
     '/vms/svc-ios/old': { name: 'old', desired: { generation: 3 } },
   }
-  for (let cut = 0; cut < 4; cut++) {
+  for (let cut = 0; cut < 5; cut++) {
     const store = openMemory()
     test.after(() => store.close())
     const { rev } = await store.create('/vms/svc-ios/new', { name: 'new', desired: { generation: 1 } })

@@ -323,14 +323,16 @@ describe('an open watch', () => {
     await namespaces.text()
   })
 
-  it('an open watch of namespaces ends when its service account is no longer an administrator', async () => {
+  it('an open watch of namespaces or events ends when its service account is no longer an administrator', async () => {
     const account = `${at('svc-default')}/serviceaccounts/terraform`
     await service.call('POST', account)
     const { token } = (await service.call('POST', `${account}/token`)).body
     await service.call('PUT', `${account}/role`, { body: { role: 'administrator' } })
     const namespaces = await open('/api/v1/namespaces', token)
+    const events = await open(`${at('svc-default')}/events`, token)
     await service.call('PUT', `${account}/role`, { body: { role: 'developer' } })
     await namespaces.text()
+    await events.text()
   })
 })
 
@@ -474,6 +476,8 @@ describe('service accounts with the role of an administrator', () => {
     const refused = await service.call('GET', credentials, { token })
     assert.equal(refused.status, 403)
     assert.match(refused.body.hint, /^Ask a cluster administrator; see svc3 serviceaccount set-role --help$/)
+    // A host reads credentials, and the account could join one.
+    assert.equal((await service.call('POST', `${at('svc-infra')}/jointokens`, { token })).status, 403)
     await setRole('terraform', { role: 'administrator', allow: ['registrycredentials'] })
     assert.equal(await readCredentials(token), 200)
     const added = await service.call('POST', `${credentials}/add`, { token, body: credential })

@@ -96,15 +96,18 @@ export function registryCredentials(services: CredentialServices): HandlersOf<ty
       const { namespace } = params
       const parsed = parseRegistryServer(body.server)
       if (!parsed.ok) throw invalid(kind, [serverCause(parsed.problem)], parsed.hint)
-      const removed: string[] = []
-      // More than one only if an earlier version wrote them. See control-plane/merge-credentials.ts.
-      for (const { key } of credentials.list(namespace).filter((each) => registryIn(each.key) === parsed.registry))
-        await credentials.change(key, (existing) => {
-          if (existing) removed.push(existing.server)
+      const key = credentialKey(credentials, namespace, parsed.registry)
+      // Only if an earlier version wrote them. See control-plane/merge-credentials.ts.
+      const others = credentials
+        .list(namespace)
+        .filter((each) => each.key !== key && registryIn(each.key) === parsed.registry)
+      let name = parsed.server
+      for (const each of [...others.map((other) => other.key), key])
+        await credentials.change(each, (existing) => {
+          if (!existing && others.length === 0) throw notFound(kind, parsed.server, { namespace })
+          name = existing?.server ?? name
           return null
         })
-      const [name] = removed
-      if (name === undefined) throw notFound(kind, parsed.server, { namespace })
       return success(`Registry credential ${name} removed from ${namespace}`, { kind, name })
     },
   }

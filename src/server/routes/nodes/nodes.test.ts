@@ -275,6 +275,13 @@ describe('a host that is expected', () => {
     assert.deepEqual(await expected(), [])
   })
 
+  it('a host that is expected is no longer, once it is deleted', async () => {
+    await issue('svc-default', { node: 'mac-1', tags: ['ios'] })
+    assert.equal((await service.call('DELETE', '/api/v1/namespaces/svc-default/nodes/mac-1')).status, 200)
+    assert.equal((await service.call('DELETE', '/api/v1/namespaces/svc-default/nodes/mac-1')).status, 404)
+    assert.deepEqual(await expected(), [])
+  })
+
   it('a host that is expected in a namespace that was deleted may join any', async () => {
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-other' } })
     await issue('svc-other', { node: 'mac-1' })

@@ -147,6 +147,11 @@ export function nodes(services: NodeServices): HandlersOf<typeof api> {
     },
 
     async deleteNode({ params: { namespace, name } }) {
+      const expected = collections.expectedNodes.get('', name)
+      if (expected?.value.namespace === namespace && !collections.nodes.get('', name)) {
+        await collections.expectedNodes.change(expected.key, () => null)
+        return success(`Node ${name} is no longer expected`, { kind, name })
+      }
       await whileEmpty(services, existing(namespace, name), 'removed', (mark) =>
         collections.nodes.change(collections.nodes.key('', name), () => {
           assertEmpty(collections, assertMarked(existing(namespace, name).value, mark), 'removed')

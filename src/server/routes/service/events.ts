@@ -32,12 +32,14 @@ export function events({ collections, roles }: EventServices): HandlersOf<typeof
       const isShown = (event: ReturnType<typeof eventView>): boolean =>
         (audience === 'admin' || event.audience === 'dev') && (since === undefined || latestMs(event) >= since)
       const isAll = audience === 'admin' && since === undefined
+      const visibleRev = roles.revFor(principal)
       return {
         ...listing(events, namespace, eventView, isAll ? undefined : isShown),
         // An event may have been repeated for a minute after the time in its key.
         ...((since ?? until) !== undefined && {
           between: { after: keyAt(since && since - 60_000), before: keyAt(until) },
         }),
+        ...(visibleRev && { visibleRev }),
         completeSince: eventShares.completeSince(namespace, audience, keptEvents),
       }
     },

@@ -33,7 +33,7 @@ export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
   function checkedShape(body: VmConfigUpdate, problems: readonly Cause[] = []): VmShape {
     const image = findImage(collections.images, body.image)
     const shape = shapeOf(body, image)
-    const causes = [...shapeProblems(shape), ...problems]
+    const causes = [...shapeProblems(shape, body), ...problems]
     if (body.type && body.type !== image.architecture)
       causes.push(invalidField('type', `type is ${body.type.slice(0, 20)}, but the image is ${image.architecture}`))
     if (causes.length > 0) throw invalid(kind, causes, 'Correct the fields named in details.causes')

@@ -13,6 +13,7 @@ import { eventually } from '../../../../test/support/tools/eventually.ts'
 import type { DesiredVm } from '../../../api/nodes/agent.ts'
 import { expireVms } from '../../../controllers/expire-vms.ts'
 import { markNodes } from '../../../controllers/mark-nodes.ts'
+import type { VmConfigRecord } from '../../../store/records/fleet-records.ts'
 import { nodeUseOf } from '../../../store/records/node-vms.ts'
 import { StoreError } from '../../../store/store.ts'
 
@@ -161,6 +162,13 @@ describe('deploying a VM', () => {
       for (const value of [0, min, max])
         assert.equal((await deploy({ cpu: 1, [field]: value }, {}, '?wait=false')).status, 202, `${field} ${value}`)
     }
+    // A configuration of an earlier version.
+    const { vmConfigs } = service.services.collections
+    await service.call('POST', `${inDefault}/vmconfigs`, { body: { name: 'wide', image: 'silicon', cpu: 1 } })
+    const change = (config: VmConfigRecord | undefined) =>
+      config && { ...config, shape: { ...config.shape, display: { ...config.shape.display, width: 5_120 } } }
+    await vmConfigs.change(vmConfigs.key('svc-default', 'wide'), change)
+    assert.equal((await deploy({ vmConfig: 'wide', image: '' }, {}, '?wait=false')).status, 202)
   })
 
   it('deploying a VM ignores default values that Jenkins always sends', async () => {
