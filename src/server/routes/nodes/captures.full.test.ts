@@ -339,7 +339,7 @@ describe('commit', () => {
     for (const name of ['author', 'reader', 'during'])
       assert.deepEqual([vm(name)?.imageContent, vm(name)?.imageRecipe], [undefined, 'tool'], name)
     await post('vms/reader/resize', { size: 3 })
-    assert.deepEqual(told('reader'), { name: 'tool', recipe: 'tool' })
+    assert.deepEqual(told('reader'), { name: 'tool', recipe: 'tool', sizeBytes: 2 ** 21 })
     const { body } = await service.call('GET', `${here}/images/tool`)
     assert.deepEqual(body.usedBy.length, 4)
     const versions = body.versions as { version: number; checksum?: string; vm?: string }[]
@@ -531,7 +531,7 @@ describe('restore', () => {
       ['turn', undefined, 2 ** 30],
     )
     assert.equal((await deploy('of-five', 'turn')).status, 201)
-    assert.deepEqual(told('of-five'), { name: 'turn', recipe: 'turn' })
+    assert.deepEqual(told('of-five'), { name: 'turn', recipe: 'turn', sizeBytes: 2 ** 30 })
     assert.equal((await restore('turn', 3)).body.checksum, of(3).content)
     assert.deepEqual(await disk('turn'), of(3).chunk)
   })
