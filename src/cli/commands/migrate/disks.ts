@@ -5,21 +5,30 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { getImage } from '../../../api/images/images.ts'
 import { pullRemoteImage } from '../../../api/images/remote-images.ts'
-import { listPushJobs, pushVm } from '../../../api/vms/push-jobs.ts'
+import type { JsonObject } from '../../../api/json.ts'
+import { listPushJobs, type PushJob, pushVm } from '../../../api/vms/push-jobs.ts'
 import { deleteVm, deployVm, listVms } from '../../../api/vms/vms.ts'
 import type { Client } from '../../../client/client.ts'
 import { mayBeThere } from '../../../platform/files.ts'
 import { wait } from '../../../platform/retry.ts'
+import { imageNameRule, isImageName } from '../../../rules/image-names.ts'
 import { Failure } from '../../line/usage.ts'
+import { visible } from '../../output/output.ts'
 import { fetchFile } from '../image/download-file.ts'
 import { type ImageKind, imageKind, isoKind } from '../image/kind.ts'
 import { sendFile } from '../image/upload-file.ts'
-import { type Item, type Kind, type Run, sameIf } from './plan.ts'
-import type { Fields } from './source.ts'
+import { alreadyThere, type Item, type Kind, notCarried, type Run, toCarry } from './plan.ts'
 
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 12)
 /** Changes with the content. The source has neither checksums nor ETags. */
-const versionOf = ({ size, lastUpdatedTimestamp }: Fields): string => hashOf(`${size} ${lastUpdatedTimestamp}`)
+const versionOf = ({ size, lastUpdatedTimestamp }: JsonObject): string => hashOf(`${size} ${lastUpdatedTimestamp}`)
+
+/** Only whole sizes in the same unit can be compared, and they may be rounded. */
+const isOtherSize = (a: unknown, b: unknown): boolean =>
+  /^\d+([MGT]),\d+\1$/.test(`${a},${b}`) && Math.abs(Number.parseInt(`${a}`, 10) - Number.parseInt(`${b}`, 10)) > 1
+
+/** Answers that every image of Apple silicon would get. */
+const sameForAll = /image of Orka|credential|unauthorized|authentication|denied|forbidden/i
 
 export function diskKind(word: 'image' | 'iso'): Kind {
   const kind = word === 'image' ? imageKind : isoKind
@@ -32,27 +41,28 @@ export function diskKind(word: 'image' | 'iso'): Kind {
     wanted: ({ description = '', state = 'Ready', type = 'amd64', os = 'macos', ...record }) => ({
       description,
       version: versionOf(record),
+      size: record.size,
       ...(word === 'image' ? { type, os } : { type: 'amd64' }),
       ...(state !== 'Ready' && { refused: `It is ${state} at the source` }),
     }),
-    compare(found, { wanted }, { source, registry }) {
-      const differs = (reason: string) => sameIf({}, false, reason)
-      if (found?.state === 'Failed') return differs(`Failed here, delete it and try again: ${found.errorMessage}`)
-      if (found && found.type !== wanted.type) return differs(`Another one of that name is here, for ${found.type}`)
-      if (found?.state === 'Ready')
-        return sameIf(['', found.description].includes(wanted.description as '') ? found : undefined, true)
-      if (!source.client) return differs('Files have no disks: use the address of the cluster')
-      if (wanted.type === 'amd64' || registry) return { result: 'to carry' }
-      return differs('Apple silicon: add --registry HOST/REPOSITORY, to which a VM at the source pushes it')
+    compare(found, { name, wanted }, { source, registry }) {
+      if (!isImageName(name)) return notCarried(`The name is not allowed here: ${imageNameRule}`)
+      if (found?.state === 'Failed') return notCarried(`Failed here, delete it and try again: ${found.errorMessage}`)
+      if (found && (found.type !== wanted.type || isOtherSize(found.size, wanted.size)))
+        return notCarried(`Another ${word} of that name is here: ${found.type}, ${found.size}`)
+      if (found?.state === 'Ready') return alreadyThere
+      if (!source.client) return notCarried('Files have no disks: use the address of the cluster')
+      if (wanted.type === 'amd64' || registry) return toCarry
+      return notCarried('Apple silicon: add --registry HOST/REPOSITORY, to which a VM at the source pushes it')
     },
     async apply(run, item, found) {
-      const params = { namespace: run.namespace, [kind.word]: item.name }
-      const input = { params, body: { description: String(item.wanted.description) }, signal: run.context.signal }
       const { client = run.client } = run.source
-      if (found?.state === 'Ready') await run.client.call(kind.describe, input as never)
-      else if (item.wanted.type === 'arm64') return pushAndPull(run, client, item, found)
-      else return carryDisk(run, client, kind, item)
-      return undefined
+      if (item.wanted.type !== 'arm64') return carryDisk(run, client, kind, item)
+      if (run.armProblem) throw new Failure(run.armProblem, '')
+      return pushAndPull(run, client, item, found).catch((error: Error) => {
+        if (sameForAll.test(error.message)) run.armProblem = `As for ${item.name}: ${error.message}`
+        throw error
+      })
     },
   }
 }
@@ -61,17 +71,24 @@ export function diskKind(word: 'image' | 'iso'): Kind {
 async function carryDisk({ context, folder, space, source }: Run, client: Client, kind: ImageKind, item: Item) {
   const { name, wanted } = item
   const { version = '', type = '', os, description } = wanted as Readonly<Record<string, string>>
-  const file = path.join(folder, 'disks', `${kind.word}-${name}-${encodeURIComponent(version)}`)
-  await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
-  const from = { client, kind, namespace: space, image: { name }, signal: context.signal, format: 'raw' }
-  if (!mayBeThere(file)) await fetchFile(context, from, file, version)
-  const isSame = (record: Fields): boolean => record.name === name && versionOf(record) === version
-  if (!(await source.list(kind.list, space)).some(isSame)) {
-    await fs.rm(file)
+  const ofDisk = path.join(folder, 'disks', `${kind.word}-${name}`)
+  const file = path.join(ofDisk, `disk-${encodeURIComponent(version)}`)
+  const checkVersion = async (): Promise<void> => {
+    const records = await source.list(kind.list, space)
+    if (records.some((record) => record.name === name && versionOf(record) === version)) return
+    await fs.rm(file, { force: true })
     throw new Failure('It changed at the source: make a new plan', '')
   }
+  await checkVersion()
+  await fs.mkdir(ofDisk, { recursive: true, mode: 0o700 })
+  const from = { client, kind, namespace: space, image: { name }, signal: context.signal, format: 'raw' }
+  if (!mayBeThere(file)) {
+    await fetchFile(context, from, file, version)
+    await checkVersion()
+  }
   const { warning } = await sendFile(context, kind, { file, name, description, type, os: os as 'macos' })
-  await fs.rm(file)
+  // With what is left of earlier versions.
+  await fs.rm(ofDisk, { recursive: true })
   return warning
 }
 
@@ -86,7 +103,7 @@ async function until<T>(isDone: (value: T) => boolean, read: () => Promise<T>, s
   }
 }
 
-async function pushAndPull(run: Run, source: Client, { name, wanted }: Item, found?: Fields): Promise<string> {
+async function pushAndPull(run: Run, source: Client, { name, wanted }: Item, found?: JsonObject): Promise<string> {
   const { client, namespace, registry } = run
   const { signal } = run.context
   const remoteimage = `${registry}/${name}:migrated`
@@ -105,17 +122,31 @@ async function pushAndPull(run: Run, source: Client, { name, wanted }: Item, fou
 /** The VM has the same name in every run, so that a run after a kill finds it. */
 async function pushAtSource({ space, context }: Run, client: Client, image: string, imageReference: string) {
   const vm = `migrate-${hashOf(image)}`
-  const input = { params: { namespace: space, vm }, signal: context.signal }
-  context.note(`image ${image}: VM ${vm} at the source pushes it to ${imageReference}`)
-  const timeout = { timeoutMs: (deployMinutes + 1) * 60_000 }
-  if (!(await client.listAll(listVms, input)).some(({ name }) => name === vm))
-    await client.call(deployVm, { ...input, ...timeout, body: { name: vm, image, timeout: deployMinutes } })
-  const jobs = async () => (await client.listAll(listPushJobs, input)).filter((job) => job.vm === vm)
-  const earlier = (await jobs()).find(({ status }) => /Pending|Running|Succeeded/.test(status))?.name
-  const name = earlier ?? (await client.call(pushVm, { ...input, body: { imageReference } })).jobName
-  const read = async () => (await jobs()).find((job) => job.name === name)
-  const job = await until((each) => !/Pending|Running/.test(each?.status ?? ''), read, context.signal)
-  await client.call(deleteVm, input)
-  const problem = job?.errorMessage ?? 'the job does not exist'
-  if (job?.status !== 'Succeeded') throw new Failure(`The push failed at the source: ${problem}`, '')
+  const { signal } = context
+  const input = { params: { namespace: space, vm }, signal }
+  const jobs = () => client.listAll(listPushJobs, input)
+  const findVm = async () => (await client.listAll(listVms, input)).find(({ name }) => name === vm)
+  const push = async (): Promise<string> => {
+    context.note(`image ${image}: VM ${vm} at the source pushes it to ${imageReference}`)
+    const body = { name: vm, image, timeout: deployMinutes }
+    const endMs = Date.now() + deployMinutes * 60_000
+    if (!(await findVm())) await client.call(deployVm, { ...input, timeoutMs: (deployMinutes + 1) * 60_000, body })
+    const { status = '' } =
+      (await until((found) => found?.status !== 'Pending' || Date.now() > endMs, findVm, signal)) ?? {}
+    if (/Pending|Failed/.test(status)) throw new Failure(`VM ${vm} is ${status} at the source`, '')
+    return (await client.call(pushVm, { ...input, body: { imageReference } })).jobName
+  }
+  try {
+    const earlier = (await jobs()).filter((job) => job.vm === vm && job.image === imageReference)
+    const name = earlier.find(({ status }) => /Pending|Running|Succeeded/.test(status))?.name ?? (await push())
+    const read = async () => (await jobs()).find((job) => job.name === name)
+    const job = await until((each) => !/Pending|Running/.test(each?.status ?? ''), read, signal)
+    const problem = job?.errorMessage ?? 'the job does not exist'
+    if (job?.status !== 'Succeeded') throw new Failure(`The push failed at the source: ${problem}`, '')
+  } finally {
+    const tell = (error: Error): void =>
+      context.note(visible(`VM ${vm} was not deleted at the source: ${error.message}`))
+    // After an abort, the next run finds the VM.
+    if (!signal.aborted) await client.call(deleteVm, input).catch(tell)
+  }
 }

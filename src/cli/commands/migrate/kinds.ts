@@ -1,32 +1,39 @@
 // What a migration carries over, in the order in which it does: later kinds refer to earlier ones.
+import { statSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { createNamespace, listNamespaces } from '../../../api/access/namespaces.ts'
 import { addRegistryCredential, listRegistryCredentials } from '../../../api/access/registry-credentials.ts'
 import { addSubjects, listSubjects } from '../../../api/access/role-bindings.ts'
 import * as accounts from '../../../api/access/service-accounts.ts'
+import type { JsonObject } from '../../../api/json.ts'
 import { createJoinToken, listExpectedNodes, listNodes, moveNode, tagNode } from '../../../api/nodes/nodes.ts'
 import { createVmConfig, listVmConfigs } from '../../../api/vms/vm-configs.ts'
 import { listVms } from '../../../api/vms/vms.ts'
-import { mayBeThere, writeFileAtomically } from '../../../platform/files.ts'
+import { writeFileAtomically } from '../../../platform/files.ts'
 import { realNamespace } from '../../../rules/names.ts'
 import { parseRegistryServer } from '../../../rules/registry-server.ts'
 import { Failure } from '../../line/usage.ts'
 import { diskKind } from './disks.ts'
-import { type Item, type Kind, type Run, sameIf } from './plan.ts'
-import type { Fields } from './source.ts'
+import { alreadyThere, type Item, type Kind, notCarried, type Run, sameIf, toCarry } from './plan.ts'
 
-const spaceOf = ({ namespace }: Fields): string => realNamespace(String(namespace))
-const isUser = ({ kind }: Fields): boolean => kind === 'User'
+const spaceOf = ({ namespace }: JsonObject): string => realNamespace(String(namespace))
+const isUser = ({ kind }: JsonObject): boolean => kind === 'User'
 const textsOf = (value: unknown): string[] => (Array.isArray(value) ? value.map(String).sort() : [])
 
-async function writeSecret(file: string, secret: string): Promise<string> {
+/** The file is empty until the secret is known. */
+async function keepSecret(file: string, make: () => Promise<string>): Promise<string> {
   await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
-  await writeFileAtomically(file, `${secret}\n`, { mode: 0o600 })
+  await writeFileAtomically(file, '', { mode: 0o600 })
+  await writeFileAtomically(file, `${await make()}\n`, { mode: 0o600 })
   return file
 }
+/** Whether a run was killed before it had the secret. */
+const isBegun = ({ isApplied }: Run, file: string): boolean =>
+  isApplied && statSync(file, { throwIfNoEntry: false })?.size === 0
 
 const tokenFile = (run: Run, { namespace, name }: Item) => path.join(run.folder, 'tokens', namespace, name)
+const joinFile = (run: Run, { name }: Item) => path.join(run.folder, 'join', name)
 
 /** A server without a scheme is meant with https. */
 function registryOf(server: string): string {
@@ -35,21 +42,26 @@ function registryOf(server: string): string {
 }
 
 /** Those that are expected, which have no phase, and those that have joined. */
-async function nodesThere({ client, context: { signal } }: Run): Promise<Map<string, Fields>> {
-  const found = new Map<string, Fields>()
+async function nodesThere({ client, context: { signal } }: Run): Promise<Map<string, JsonObject>> {
+  const found = new Map<string, JsonObject>()
   for (const { name: namespace } of await client.listAll(listNamespaces, { signal }))
     for (const list of [listExpectedNodes, listNodes])
       for (const node of await client.listAll(list, { params: { namespace }, signal })) found.set(node.name, node)
   return found
 }
 
-async function settleNode({ client, folder, context: { signal } }: Run, item: Item, found?: Fields) {
+async function settleNode(run: Run, item: Item, found?: JsonObject) {
   const { name, namespace, wanted } = item
+  const { client } = run
+  const { signal } = run.context
   const tags = textsOf(wanted.tags)
   if (!found?.phase) {
     const body = { node: name, tags, duration: '30d' }
-    const { join, token } = await client.call(createJoinToken, { params: { namespace }, body, signal })
-    return `When it joins, for example with ${await writeSecret(path.join(folder, 'join', name), join ?? token)}`
+    const file = await keepSecret(joinFile(run, item), async () => {
+      const { join, token } = await client.call(createJoinToken, { params: { namespace }, body, signal })
+      return join ?? token
+    })
+    return `When it joins, for example with ${file}`
   }
   const at = { namespace: String(found.namespace), name }
   if (at.namespace !== namespace) await client.call(moveNode, { params: at, body: { namespace }, signal })
@@ -70,7 +82,7 @@ export const kinds: readonly Kind[] = [
     kind: 'namespace',
     isClusterWide: true,
     list: listNamespaces,
-    fits: (_, file) => file.startsWith('namespaces'),
+    fits: (_, file) => /^(ns|namespaces?)(?![a-z])/i.test(file),
     create: createNamespace,
     nameOf: ({ name }) => realNamespace(String(name)),
     wanted: ({ customPods }) => ({ enableCustomPods: customPods === true }),
@@ -80,16 +92,19 @@ export const kinds: readonly Kind[] = [
   {
     kind: 'serviceaccount',
     list: accounts.listServiceAccounts,
-    fits: (_, file) => /^(sa|serviceaccounts)\b/.test(file),
+    fits: (_, file) => /^(sa|service-?accounts?)(?![a-z])/i.test(file),
     wanted: () => ({}),
-    compare: (found, item, run) => sameIf(mayBeThere(tokenFile(run, item)) ? found : undefined, true),
+    compare: (found, item, run) => (found && !isBegun(run, tokenFile(run, item)) ? alreadyThere : toCarry),
     async apply(run, item, found) {
       const { signal, secrets } = run.context
       const params = { namespace: item.namespace, serviceaccount: item.name }
-      if (!found) await run.client.call(accounts.createServiceAccount, { params, signal })
-      const { token } = await run.client.call(accounts.createServiceAccountToken, { params, body: {}, signal })
-      secrets.add(token)
-      return `New token in ${await writeSecret(tokenFile(run, item), token)}`
+      const file = await keepSecret(tokenFile(run, item), async () => {
+        if (!found) await run.client.call(accounts.createServiceAccount, { params, signal })
+        const { token } = await run.client.call(accounts.createServiceAccountToken, { params, body: {}, signal })
+        secrets.add(token)
+        return token
+      })
+      return `New token in ${file}`
     },
   },
   {
@@ -128,9 +143,10 @@ export const kinds: readonly Kind[] = [
     fits: (record) => 'orkaTags' in record,
     wanted: ({ orkaTags }) => ({ tags: textsOf(orkaTags) }),
     there: nodesThere,
-    compare(found, { namespace, wanted }) {
-      const isSame = textsOf(wanted.tags).every((tag) => textsOf(found?.orkaTags).includes(tag))
-      return sameIf(found?.namespace === namespace && isSame ? found : undefined, true)
+    compare(found, item, run) {
+      const isSame = textsOf(item.wanted.tags).every((tag) => textsOf(found?.orkaTags).includes(tag))
+      const isWaiting = !found?.phase && isBegun(run, joinFile(run, item))
+      return found?.namespace === item.namespace && isSame && !isWaiting ? alreadyThere : toCarry
     },
     apply: settleNode,
   },
@@ -143,7 +159,7 @@ export const kinds: readonly Kind[] = [
     create: createVmConfig,
     wanted(record) {
       const { node = record.nodeName, displayDPI = record.displayDpi } = record
-      const all: Fields = { ...record, node, displayDPI }
+      const all: JsonObject = { ...record, node, displayDPI }
       const names = record.type === 'arm64' ? configFields : [...configFields, ...intelFields]
       const set = names.filter((name) => (all[name] ?? '') !== '' && all[name] !== 0)
       return Object.fromEntries(set.map((name) => [name, all[name]]))
@@ -161,6 +177,6 @@ export const kinds: readonly Kind[] = [
     fits: (record) => 'image' in record && 'ip' in record,
     wanted: ({ node }) => ({ node }),
     there: async () => new Map(),
-    compare: (_, { wanted }) => sameIf({}, false, `Runs at the source, on ${wanted.node}: deploy it here again`),
+    compare: (_, { wanted }) => notCarried(`Runs at the source, on ${wanted.node}: deploy it here again`),
   },
 ]

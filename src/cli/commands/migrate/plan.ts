@@ -2,20 +2,23 @@
 // that exist are skipped, so the same command resumes, and nothing else is stored.
 import { listNamespaces } from '../../../api/access/namespaces.ts'
 import { ApiError } from '../../../api/errors.ts'
+import { type JsonObject, parseJson } from '../../../api/json.ts'
 import type { Operation } from '../../../api/operation.ts'
 import type { ListOperation } from '../../../client/client.ts'
-import { devRole, realNamespace } from '../../../rules/names.ts'
+import { defaultNamespace, devRole, realNamespace } from '../../../rules/names.ts'
 import type { Context, Session } from '../../command.ts'
 import { fieldsOf } from '../../connect/connection.ts'
-import { Failure } from '../../line/usage.ts'
+import type { Host } from '../../host.ts'
+import { readInputFile } from '../../input.ts'
+import { Failure, Interrupted } from '../../line/usage.ts'
 import { visible } from '../../output/output.ts'
-import { type Fields, type ListedKind, readJson, type Source } from './source.ts'
+import { type ListedKind, type Source, SourceRefusal } from './source.ts'
 
 export interface Item {
   readonly name: string
   readonly namespace: string
   /** `refused`: why it cannot be carried over. */
-  readonly wanted: Fields
+  readonly wanted: JsonObject
 }
 
 interface Plan {
@@ -36,6 +39,8 @@ export interface Run extends Session {
   readonly registry: string | undefined
   /** Whether to carry missing records over. */
   readonly isApplied: boolean
+  /** Why no further image of Apple silicon is carried over. */
+  armProblem?: string
   passwordOf(server: string, namespace: string, username: string): Promise<string | undefined>
 }
 
@@ -47,25 +52,31 @@ export type Outcome = Result & Omit<Plan['steps'][number], 'wanted'>
 
 export interface Kind extends ListedKind {
   readonly kind: string
-  nameOf?(record: Fields): string
+  nameOf?(record: JsonObject): string
   /** Undefined if it needs no step. */
-  wanted(record: Fields, namespace: string): Fields | undefined
+  wanted(record: JsonObject, namespace: string): JsonObject | undefined
   /** Replaces `list` for the target. */
-  there?(run: Run): Promise<ReadonlyMap<string, Fields>>
+  there?(run: Run): Promise<ReadonlyMap<string, JsonObject>>
   /** Default: a record that exists is the same. */
-  compare?(found: Fields | undefined, item: Item, run: Run): Result
+  compare?(found: JsonObject | undefined, item: Item, run: Run): Result
   readonly create?: Operation
   /** Replaces `create`. Returns what to say. */
-  apply?(run: Run, item: Item, found: Fields | undefined): Promise<string | undefined>
+  apply?(run: Run, item: Item, found: JsonObject | undefined): Promise<string | undefined>
 }
 
-export const sameIf = (found: Fields | undefined, isSame: boolean, reason?: string): Result =>
-  !found ? { result: 'to carry' } : isSame ? { result: 'already there' } : { result: 'not carried', reason }
+export const toCarry: Result = { result: 'to carry' }
+export const alreadyThere: Result = { result: 'already there' }
+export const notCarried = (reason: string): Result => ({ result: 'not carried', reason })
+export const sameIf = (found: JsonObject | undefined, isSame: boolean, reason: string): Result =>
+  !found ? toCarry : isSame ? alreadyThere : notCarried(reason)
 
-const nameIn = (kind: Kind, record: Fields): string => String((!record.refused && kind.nameOf?.(record)) || record.name)
+const nameIn = (kind: Kind, record: JsonObject): string =>
+  String((!record.refused && kind.nameOf?.(record)) || record.name)
 
 export async function makePlan(kinds: readonly Kind[], from: string, source: Source): Promise<Plan> {
   const spaces = (await source.list(listNamespaces, '')).map(({ name }) => String(name))
+  const isDefault = (space: string): number => Number(realNamespace(space) === defaultNamespace)
+  spaces.sort((a, b) => isDefault(b) - isDefault(a))
   const steps: Plan['steps'][number][] = []
   for (const kind of kinds)
     for (const space of kind.isClusterWide ? spaces.slice(0, 1) : spaces) {
@@ -82,8 +93,8 @@ export async function makePlan(kinds: readonly Kind[], from: string, source: Sou
   return { version: 1, source: from, space: spaces[0] ?? '', steps }
 }
 
-export function readPlan(file: string): Plan {
-  const plan = fieldsOf(readJson(file))
+export function readPlan(host: Host, file: string): Plan {
+  const plan = fieldsOf(parseJson(readInputFile(host, file, 'Check the file').toString()))
   const isStep = (step: unknown): boolean =>
     typeof fieldsOf(step)?.name === 'string' && !!fieldsOf(fieldsOf(step)?.wanted)
   if (plan?.version === 1 && Array.isArray(plan.steps) && plan.steps.every(isStep)) return plan as unknown as Plan
@@ -92,8 +103,12 @@ export function readPlan(file: string): Plan {
 
 const isRefusal = (error: unknown): error is ApiError => error instanceof ApiError && error.reason !== 'Unauthorized'
 
-export async function carryOut(kinds: readonly Kind[], plan: Plan, run: Run): Promise<Outcome[]> {
-  const outcomes: Outcome[] = []
+/** Whether the rest would fail too. */
+const endsRun = (error: unknown): boolean =>
+  (error instanceof ApiError && !isRefusal(error)) || error instanceof SourceRefusal || error instanceof Interrupted
+
+/** Adds to `outcomes`, which are true also if it fails. */
+export async function carryOut(kinds: readonly Kind[], plan: Plan, run: Run, outcomes: Outcome[]): Promise<undefined> {
   for (const kind of kinds) {
     const steps = plan.steps.filter((step) => step.kind === kind.kind)
     for (const [namespace, items] of Map.groupBy(steps, (step) => step.namespace)) {
@@ -106,7 +121,6 @@ export async function carryOut(kinds: readonly Kind[], plan: Plan, run: Run): Pr
       }
     }
   }
-  return outcomes
 }
 
 const listed = (kind: Kind, namespace: string) => async (run: Run) => {
@@ -116,21 +130,21 @@ const listed = (kind: Kind, namespace: string) => async (run: Run) => {
     if (isRefusal(error) && error.reason === 'NotFound') return []
     throw error
   })
-  return new Map((records as Fields[]).map((record) => [nameIn(kind, record), record]))
+  return new Map((records as JsonObject[]).map((record) => [nameIn(kind, record), record]))
 }
 
-async function carry(kind: Kind, item: Item, found: Fields | undefined, run: Run): Promise<Result> {
+async function carry(kind: Kind, item: Item, found: JsonObject | undefined, run: Run): Promise<Result> {
   // Names become names of files.
   const isBad = `${item.namespace}/${item.name}`.split('/').some((part) => /^\.\.?$/.test(part))
   const refused = item.wanted.refused ?? (isBad && 'The name is not allowed here')
-  if (refused) return { result: 'not carried', reason: String(refused) }
-  const compared = kind.compare?.(found, item, run) ?? sameIf(found, true)
-  if (compared.result !== 'to carry' || !run.isApplied) return compared
+  if (refused) return notCarried(String(refused))
   try {
+    const compared = kind.compare?.(found, item, run) ?? (found ? alreadyThere : toCarry)
+    if (compared.result !== 'to carry' || !run.isApplied) return compared
     return { result: 'carried', reason: await (kind.apply?.(run, item, found) ?? create(kind, item, run)) }
   } catch (error) {
-    if (!isRefusal(error) && !(error instanceof Failure)) throw error
-    return { result: 'not carried', reason: error.message }
+    if (run.context.signal.aborted || endsRun(error)) throw error
+    return notCarried((error as Error).message)
   }
 }
 

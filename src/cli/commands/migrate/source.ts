@@ -4,47 +4,57 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { listNamespaces } from '../../../api/access/namespaces.ts'
 import type { listSubjects } from '../../../api/access/role-bindings.ts'
+import { type JsonObject, parseJson } from '../../../api/json.ts'
 import type { Client, ListOperation } from '../../../client/client.ts'
 import { fieldsOf, textField } from '../../connect/connection.ts'
+import type { Host } from '../../host.ts'
+import { readInputFile } from '../../input.ts'
 import { Failure } from '../../line/usage.ts'
-
-export type Fields = Readonly<Record<string, unknown>>
 
 export interface ListedKind {
   readonly list: typeof listSubjects | ListOperation
   readonly isClusterWide?: true
   /** Whether a record of a file is of this kind. */
-  fits(record: Fields, file: string): boolean
+  fits(record: JsonObject, file: string): boolean
 }
 
 export interface Source {
   /** Undefined for files. */
   readonly client?: Client
   /** `namespace` is spelled as the source spells it. */
-  list(list: ListedKind['list'], namespace: string): Promise<readonly Fields[]>
+  list(list: ListedKind['list'], namespace: string): Promise<readonly JsonObject[]>
 }
+
+/** Ends the run: no other request would get an answer. */
+export class SourceRefusal extends Failure {}
 
 export const liveSource = (client: Client, signal: AbortSignal): Source => ({
   client,
   // The original's name of the role has the prefix of its namespaces.
   async list(list, namespace) {
     const params = { namespace, role: namespace.replace(/-.*/, '-dev') }
-    return (await client.listAll(list as ListOperation, { params, signal } as never)) as Fields[]
+    return (await client.listAll(list as ListOperation, { params, signal } as never)) as JsonObject[]
   },
 })
 
-export function filesSource(folder: string, kinds: readonly ListedKind[]): Source {
+export function filesSource(host: Host, folder: string, kinds: readonly ListedKind[]): Source {
   const files = fs.readdirSync(folder).filter((file) => file.endsWith('.json'))
   const entries = files.sort().flatMap((file) => {
-    const value = readJson(path.join(folder, file))
+    const place = path.join(folder, file)
+    const value = parseJson(readInputFile(host, place, 'Check the file').toString())
     const records = Array.isArray(value) ? value : fieldsOf(value)?.items
-    if (!Array.isArray(records)) throw new Failure(`${path.join(folder, file)} is not a list`, 'Move it elsewhere')
+    if (!Array.isArray(records)) throw new Failure(`${place} is not a list`, 'Move it elsewhere')
     return records.map((each: unknown) => {
       const record = fieldsOf(each) ?? {}
-      return { file, record, kind: kinds.find(({ fits }) => fits(record, file)) }
+      const kind = kinds.find(({ fits }) => fits(record, file))
+      if (kind) return { file, record, kind }
+      throw new Failure(
+        `Cannot tell what ${place} lists`,
+        'Name it LIST-NAMESPACE.json, such as sa-prod.json, or move it',
+      )
     })
   })
-  const spaces = entries.filter(({ kind }) => kind?.list === listNamespaces).map(({ record }) => record)
+  const spaces = entries.filter(({ kind }) => kind.list === listNamespaces).map(({ record }) => record)
   const known = [...spaces, ...(spaces.some(({ name }) => name === defaultSpace) ? [] : [{ name: defaultSpace }])]
   /** `rbac-prod-20261115.json` is about orka-prod, `vm-configs-backup-20261115.json` about no other namespace. */
   const spaceOf = ({ record, file }: (typeof entries)[number]): string => {
@@ -52,7 +62,7 @@ export function filesSource(folder: string, kinds: readonly ListedKind[]): Sourc
       .replace('.json', '')
       .split('-')
       .filter((word) => !/^\d+$/.test(word))
-    const about = rest.slice(list === 'vm' ? 1 : 0).join('-')
+    const about = rest.slice(/^(vm|service)$/i.test(`${list}`) ? 1 : 0).join('-')
     const own = 'kind' in record ? undefined : textField(record.namespace)
     const found = own ?? known.map(({ name }) => String(name)).find((name) => name.replace(/^orka-/, '') === about)
     if (found !== undefined || ['', 'backup'].includes(about)) return found ?? defaultSpace
@@ -62,20 +72,10 @@ export function filesSource(folder: string, kinds: readonly ListedKind[]): Sourc
   return {
     async list(list, namespace) {
       if (list === listNamespaces) return known
-      const own = entries.filter(({ kind }) => kind?.list === list)
-      return own.filter((each) => each.kind?.isClusterWide || spaceOf(each) === namespace).map(({ record }) => record)
+      const own = entries.filter(({ kind }) => kind.list === list)
+      return own.filter((each) => each.kind.isClusterWide || spaceOf(each) === namespace).map(({ record }) => record)
     },
   }
 }
 
 const defaultSpace = 'orka-default'
-
-export function readJson(file: string): unknown {
-  try {
-    return JSON.parse(fs.readFileSync(file, 'utf8'))
-  } catch (error) {
-    // The error of the parser would quote the file, which may have passwords.
-    const { code = 'it is not JSON' } = error as NodeJS.ErrnoException
-    throw new Failure(`Cannot read ${file} (${code})`, 'Check the file')
-  }
-}
