@@ -146,8 +146,9 @@ describe('migrate from', () => {
     for (const step of ['serviceaccount jenkins', 'rolebinding bo@example.com', 'registrycredential https', 'node'])
       await killedAt(new RegExp(`${step}.*: carried`))
     await killedAt(/(golden\/download.*){3}/s)
-    const partial = await fs.readdir(path.join(work, 'svc3-migration', 'disks'))
-    assert.ok(partial.some((name) => name.endsWith('.part')))
+    const disks = path.join(work, 'svc3-migration', 'disks')
+    assert.ok((await fs.readdir(path.join(disks, 'image-golden'))).some((name) => name.endsWith('.part')))
+    await fs.writeFile(path.join(disks, 'image-golden', 'disk-older.older.part'), 'of an earlier version')
     original.downloadedBytes = 0
     await killedAt(/processing on the server/)
     assert.ok(original.downloadedBytes < disk.length - 16 * 2 ** 20, 'the second download resumed')
@@ -159,6 +160,7 @@ describe('migrate from', () => {
       [],
     )
     assert.equal(code, 0)
+    assert.deepEqual(await fs.readdir(disks), [])
     assert.deepEqual(await table('--check'), { code: 0, rows: [] })
     const again = await table('--apply')
     assert.deepEqual([...new Set(again.rows.map(({ result }) => result))], ['already there', 'not carried'])
