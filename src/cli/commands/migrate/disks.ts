@@ -28,7 +28,7 @@ const isOtherSize = (a: unknown, b: unknown): boolean =>
   /^\d+([MGT]),\d+\1$/.test(`${a},${b}`) && Math.abs(Number.parseInt(`${a}`, 10) - Number.parseInt(`${b}`, 10)) > 1
 
 /** Answers that every image of Apple silicon would get. */
-const sameForAll = /image of Orka|credential|unauthorized|authentication|denied|forbidden/i
+const sameForAll = /image of Orka|credential|authoriz|authentic|denied|forbidden/i
 
 export function diskKind(word: 'image' | 'iso'): Kind {
   const kind = word === 'image' ? imageKind : isoKind
@@ -82,10 +82,7 @@ async function carryDisk({ context, folder, space, source }: Run, client: Client
   await checkVersion()
   await fs.mkdir(ofDisk, { recursive: true, mode: 0o700 })
   const from = { client, kind, namespace: space, image: { name }, signal: context.signal, format: 'raw' }
-  if (!mayBeThere(file)) {
-    await fetchFile(context, from, file, version)
-    await checkVersion()
-  }
+  if (!mayBeThere(file)) await fetchFile(context, from, file, version).then(checkVersion)
   const { warning } = await sendFile(context, kind, { file, name, description, type, os: os as 'macos' })
   // With what is left of earlier versions.
   await fs.rm(ofDisk, { recursive: true })
@@ -131,9 +128,8 @@ async function pushAtSource({ space, context }: Run, client: Client, image: stri
     const body = { name: vm, image, timeout: deployMinutes }
     const endMs = Date.now() + deployMinutes * 60_000
     if (!(await findVm())) await client.call(deployVm, { ...input, timeoutMs: (deployMinutes + 1) * 60_000, body })
-    const { status = '' } =
-      (await until((found) => found?.status !== 'Pending' || Date.now() > endMs, findVm, signal)) ?? {}
-    if (/Pending|Failed/.test(status)) throw new Failure(`VM ${vm} is ${status} at the source`, '')
+    const found = await until((each) => each?.status !== 'Pending' || Date.now() > endMs, findVm, signal)
+    if (/Pending|Failed/.test(`${found?.status}`)) throw new Failure(`VM ${vm} is ${found?.status} at the source`, '')
     return (await client.call(pushVm, { ...input, body: { imageReference } })).jobName
   }
   try {
@@ -144,9 +140,9 @@ async function pushAtSource({ space, context }: Run, client: Client, image: stri
     const problem = job?.errorMessage ?? 'the job does not exist'
     if (job?.status !== 'Succeeded') throw new Failure(`The push failed at the source: ${problem}`, '')
   } finally {
-    const tell = (error: Error): void =>
-      context.note(visible(`VM ${vm} was not deleted at the source: ${error.message}`))
+    const tell = ({ message }: Error): void => context.note(visible(`VM ${vm} stays at the source: ${message}`))
+    const remove = async () => (await findVm()) && client.call(deleteVm, input)
     // After an abort, the next run finds the VM.
-    if (!signal.aborted) await client.call(deleteVm, input).catch(tell)
+    if (!signal.aborted) await remove().catch(tell)
   }
 }

@@ -28,6 +28,7 @@ async function keepSecret(file: string, make: () => Promise<string>): Promise<st
   await writeFileAtomically(file, `${await make()}\n`, { mode: 0o600 })
   return file
 }
+
 /** Whether a run was killed before it had the secret. */
 const isBegun = ({ isApplied }: Run, file: string): boolean =>
   isApplied && statSync(file, { throwIfNoEntry: false })?.size === 0
@@ -51,16 +52,14 @@ async function nodesThere({ client, context: { signal } }: Run): Promise<Map<str
 }
 
 async function settleNode(run: Run, item: Item, found?: JsonObject) {
+  const { client, context } = run
+  const { signal } = context
   const { name, namespace, wanted } = item
-  const { client } = run
-  const { signal } = run.context
   const tags = textsOf(wanted.tags)
   if (!found?.phase) {
     const body = { node: name, tags, duration: '30d' }
-    const file = await keepSecret(joinFile(run, item), async () => {
-      const { join, token } = await client.call(createJoinToken, { params: { namespace }, body, signal })
-      return join ?? token
-    })
+    const make = () => client.call(createJoinToken, { params: { namespace }, body, signal })
+    const file = await keepSecret(joinFile(run, item), async () => make().then(({ join, token }) => join ?? token))
     return `When it joins, for example with ${file}`
   }
   const at = { namespace: String(found.namespace), name }

@@ -70,8 +70,7 @@ export const notCarried = (reason: string): Result => ({ result: 'not carried', 
 export const sameIf = (found: JsonObject | undefined, isSame: boolean, reason: string): Result =>
   !found ? toCarry : isSame ? alreadyThere : notCarried(reason)
 
-const nameIn = (kind: Kind, record: JsonObject): string =>
-  String((!record.refused && kind.nameOf?.(record)) || record.name)
+const nameIn = (kind: Kind, record: JsonObject) => String((!record.refused && kind.nameOf?.(record)) || record.name)
 
 export async function makePlan(kinds: readonly Kind[], from: string, source: Source): Promise<Plan> {
   const spaces = (await source.list(listNamespaces, '')).map(({ name }) => String(name))

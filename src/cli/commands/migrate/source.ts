@@ -50,7 +50,7 @@ export function filesSource(host: Host, folder: string, kinds: readonly ListedKi
       if (kind) return { file, record, kind }
       throw new Failure(
         `Cannot tell what ${place} lists`,
-        'Name it LIST-NAMESPACE.json, such as sa-prod.json, or move it',
+        'Move it, or name it LIST-NAMESPACE.json, such as sa-web.json',
       )
     })
   })
