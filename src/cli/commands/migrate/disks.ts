@@ -30,6 +30,8 @@ const isOtherSize = (a: unknown, b: unknown): boolean =>
 /** Answers that every image of Apple silicon would get. */
 const sameForAll = /image of Orka|credential|authoriz|authentic|denied|forbidden/i
 
+const partsOf = (folder: string, { word }: ImageKind, name: string) => path.join(folder, 'disks', `${word}-${name}`)
+
 export function diskKind(word: 'image' | 'iso'): Kind {
   const kind = word === 'image' ? imageKind : isoKind
   return {
@@ -45,19 +47,25 @@ export function diskKind(word: 'image' | 'iso'): Kind {
       ...(word === 'image' ? { type, os } : { type: 'amd64' }),
       ...(state !== 'Ready' && { refused: `It is ${state} at the source` }),
     }),
-    compare(found, { name, wanted }, { source, registry }) {
+    compare(found, { name, wanted }, { folder, source, registry, isApplied }) {
       if (!isImageName(name)) return notCarried(`The name is not allowed here: ${imageNameRule}`)
       if (found?.state === 'Failed') return notCarried(`Failed here, delete it and try again: ${found.errorMessage}`)
       if (found && (found.type !== wanted.type || isOtherSize(found.size, wanted.size)))
         return notCarried(`Another ${word} of that name is here: ${found.type}, ${found.size}`)
-      if (found?.state === 'Ready') return alreadyThere
+      if (found?.state === 'Ready') return isApplied && mayBeThere(partsOf(folder, kind, name)) ? toCarry : alreadyThere
       if (!source.client) return notCarried('Files have no disks: use the address of the cluster')
       if (wanted.type === 'amd64' || registry) return toCarry
       return notCarried('Apple silicon: add --registry HOST/REPOSITORY, to which a VM at the source pushes it')
     },
     async apply(run, item, found) {
       const { client = run.client } = run.source
-      if (item.wanted.type !== 'arm64') return carryDisk(run, client, kind, item)
+      const parts = partsOf(run.folder, kind, item.name)
+      if (item.wanted.type !== 'arm64' || found?.state === 'Ready') {
+        // A killed run may have left a disk that is here, or parts of earlier versions.
+        const warning = found?.state === 'Ready' ? undefined : await carryDisk(run, client, kind, item, parts)
+        await fs.rm(parts, { recursive: true, force: true })
+        return warning
+      }
       if (run.armProblem) throw new Failure(run.armProblem, '')
       return pushAndPull(run, client, item, found).catch((error: Error) => {
         if (sameForAll.test(error.message)) run.armProblem = `As for ${item.name}: ${error.message}`
@@ -68,11 +76,10 @@ export function diskKind(word: 'image' | 'iso'): Kind {
 }
 
 /** Both halves resume: the download in its partial file, the upload from the offset that the server has. */
-async function carryDisk({ context, folder, space, source }: Run, client: Client, kind: ImageKind, item: Item) {
-  const { name, wanted } = item
+async function carryDisk(run: Run, client: Client, kind: ImageKind, { name, wanted }: Item, parts: string) {
+  const { context, space, source } = run
   const { version = '', type = '', os, description } = wanted as Readonly<Record<string, string>>
-  const ofDisk = path.join(folder, 'disks', `${kind.word}-${name}`)
-  const file = path.join(ofDisk, `disk-${encodeURIComponent(version)}`)
+  const file = path.join(parts, `disk-${encodeURIComponent(version)}`)
   const checkVersion = async (): Promise<void> => {
     const records = await source.list(kind.list, space)
     if (records.some((record) => record.name === name && versionOf(record) === version)) return
@@ -80,12 +87,10 @@ async function carryDisk({ context, folder, space, source }: Run, client: Client
     throw new Failure('It changed at the source: make a new plan', '')
   }
   await checkVersion()
-  await fs.mkdir(ofDisk, { recursive: true, mode: 0o700 })
+  await fs.mkdir(parts, { recursive: true, mode: 0o700 })
   const from = { client, kind, namespace: space, image: { name }, signal: context.signal, format: 'raw' }
   if (!mayBeThere(file)) await fetchFile(context, from, file, version).then(checkVersion)
   const { warning } = await sendFile(context, kind, { file, name, description, type, os: os as 'macos' })
-  // With what is left of earlier versions.
-  await fs.rm(ofDisk, { recursive: true })
   return warning
 }
 
