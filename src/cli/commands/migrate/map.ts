@@ -24,15 +24,10 @@ export const command = defineCommand({
       throw new UsageError('Specify PATH', 'Run, for example, svc3 migrate map POST /resources/vm/deploy')
     const isAsked = path === undefined ? () => true : (verb: string) => verb === method?.toUpperCase()
     const found = callPath === undefined ? all : callsAt(callPath).filter(({ call }) => isAsked(call.method))
-    if (found.length === 0)
-      throw notFound('2.4.x call', [method, path].filter(Boolean).join(' '), {
-        hint: 'Run svc3 migrate map to see all calls',
-      })
-    await context.print(
-      found.map((each) => advised(each, namespace)),
-      advisedColumns,
-      '',
-    )
+    const hint = 'Run svc3 migrate map to see all calls'
+    if (found.length === 0) throw notFound('2.4.x call', [method, path].filter(Boolean).join(' '), { hint })
+    const rows = found.map((each) => advised(each, namespace))
+    await context.print(rows, advisedColumns, '')
   },
 })
 

@@ -15,29 +15,19 @@ export function sarifOf(findings: readonly Scanned[], version: string): unknown 
       help: { text: reasonFor(row) ?? row.operations.map(({ method, path }) => `use ${method} ${path}`).join(' and ') },
       defaultConfiguration: { level: levelOf(row.fate === 'replaced') },
     }))
-  return {
-    $schema: 'https://json.schemastore.org/sarif-2.1.0.json',
-    version: '2.1.0',
-    runs: [
-      {
-        tool: { driver: { name: 'svc3 migrate scan', version, rules } },
-        results: findings.map((finding) => ({
-          ruleId: finding.documentation.split('#')[1],
-          level: finding.confidence === 'possible' ? 'note' : levelOf(finding.isReplaced),
-          properties: { confidence: finding.confidence },
-          message: { text: messageOf(finding) },
-          locations: [
-            {
-              physicalLocation: {
-                artifactLocation: { uri: finding.file.split('/').map(encodeURIComponent).join('/') },
-                region: { startLine: finding.line, startColumn: finding.column },
-              },
-            },
-          ],
-        })),
-      },
-    ],
-  }
+  const results = findings.map((finding) => {
+    const artifactLocation = { uri: finding.file.split('/').map(encodeURIComponent).join('/') }
+    const region = { startLine: finding.line, startColumn: finding.column }
+    return {
+      ruleId: finding.documentation.split('#')[1],
+      level: finding.confidence === 'possible' ? 'note' : levelOf(finding.isReplaced),
+      properties: { confidence: finding.confidence },
+      message: { text: messageOf(finding) },
+      locations: [{ physicalLocation: { artifactLocation, region } }],
+    }
+  })
+  const tool = { driver: { name: 'svc3 migrate scan', version, rules } }
+  return { $schema: 'https://json.schemastore.org/sarif-2.1.0.json', version: '2.1.0', runs: [{ tool, results }] }
 }
 
 const levelOf = (isReplaced: boolean): string => (isReplaced ? 'warning' : 'error')

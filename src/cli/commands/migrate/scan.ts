@@ -51,11 +51,7 @@ export const command = defineCommand({
     },
   },
   options: {
-    'base-url': {
-      type: 'string',
-      value: 'URL',
-      description: 'Address of the 2.4.x service; skips calls to others',
-    },
+    'base-url': { type: 'string', value: 'URL', description: 'Address of the 2.4.x service; skips calls to others' },
     summary: { type: 'boolean', description: 'Print only totals, one line per endpoint' },
     strict: { type: 'boolean', description: 'Leave out findings that are not certain' },
     output: { type: 'choice', short: 'o', choices: formats, default: 'table', description: 'Format of the answer' },
@@ -140,9 +136,8 @@ const scanned = (finding: Finding, namespace: string | undefined): Scanned => {
 function summaryOf(findings: readonly Scanned[]): Summary[] {
   return [...Map.groupBy(findings, ({ call }) => call).values()]
     .map((group) => {
-      const [{ file: _, line: __, column: ___, text: ____, confidence: _____, count: ______, ...first }] = group as [
-        Scanned,
-      ]
+      const { call, isReplaced, requests, commands, reason, documentation } = group[0] as Scanned
+      const first = { call, isReplaced, requests, commands, ...(reason !== undefined && { reason }), documentation }
       const calls = group.reduce((sum, { count = 1 }) => sum + count, 0)
       return { ...first, calls, files: new Set(group.map(({ file }) => file)).size }
     })
@@ -169,10 +164,9 @@ async function report(
   const rest =
     unreplaced === 0 ? 'all have a replacement' : `${unreplaced} ${unreplaced === 1 ? 'has' : 'have'} no replacement`
   const unsure = findings.filter(({ confidence }) => confidence !== 'certain').length
+  const [are, them] = unsure === 1 ? ['is', 'it'] : ['are', 'them']
   if (unsure > 0)
-    context.note(
-      `${unsure} of ${findings.length} findings ${unsure === 1 ? 'is' : 'are'} not certain; --strict leaves ${unsure === 1 ? 'it' : 'them'} out`,
-    )
+    context.note(`${unsure} of ${findings.length} findings ${are} not certain; --strict leaves ${them} out`)
   context.note(`${counted(summary.length, 'endpoint')} of the 2.4.x API; ${rest}`)
   context.note(unseen)
 }
