@@ -58,10 +58,8 @@ export function filesSource(host: Host, folder: string, kinds: readonly ListedKi
   const known = [...spaces, ...(spaces.some(({ name }) => name === defaultSpace) ? [] : [{ name: defaultSpace }])]
   /** `rbac-prod-20261115.json` is about orka-prod, `vm-configs-backup-20261115.json` about no other namespace. */
   const spaceOf = ({ record, file }: (typeof entries)[number]): string => {
-    const [list, ...rest] = file
-      .replace('.json', '')
-      .split('-')
-      .filter((word) => !/^\d+$/.test(word))
+    const words = file.replace('.json', '').split('-')
+    const [list, ...rest] = words.filter((word) => !/^\d+$/.test(word))
     const about = rest.slice(/^(vm|service)$/i.test(`${list}`) ? 1 : 0).join('-')
     const own = 'kind' in record ? undefined : textField(record.namespace)
     const found = own ?? known.map(({ name }) => String(name)).find((name) => name.replace(/^orka-/, '') === about)
