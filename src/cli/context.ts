@@ -60,7 +60,7 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
     secrets,
     note,
     async connection() {
-      const found = findConnection(host)
+      const found = await withKubeNamespace(host, findConnection(host))
       const { token, tokenExpiresAt, renewal } = found
       for (const secret of [token, renewal?.refreshToken]) if (secret) secrets.add(secret)
       if (!renewal || Date.parse(tokenExpiresAt ?? '') - host.now().getTime() > renewBeforeMs) return found
@@ -71,8 +71,7 @@ export function createContext({ host, parsed, signal, secrets, commands }: Conte
       nameOverridden(connection)
       if (connection.apiUrl.startsWith('https:')) await meetServer(host, connection, signal)
       else warnOfClearText(connection)
-      const named = await withKubeNamespace(host, connection)
-      const namespace = chooseNamespace(host, options.namespace as string | undefined, named)
+      const namespace = chooseNamespace(host, options.namespace as string | undefined, connection)
       const flags = ['namespace', 'context'].map((name) => {
         const given = options[name]
         return given === undefined ? '' : ` ${name === 'namespace' ? '-n' : '--context'} ${given}`

@@ -8,7 +8,8 @@ import { asksForHelpEarly, isLeaf, locate } from './line/locate.ts'
 import { asksForHelp, type Parsed, parse, usageLine } from './line/parse.ts'
 import { showHelp } from './line/show-help.ts'
 
-export async function main(words: readonly string[], processHost: Host, commands: CommandTable): Promise<number> {
+export async function main(words: readonly string[], processHost: Host, table: CommandTable): Promise<number> {
+  const commands = commandsFor(table, processHost)
   const secrets = new Set<string>()
   let host = processHost
   let usage = 'Run svc3 --help to see the commands'
@@ -16,7 +17,7 @@ export async function main(words: readonly string[], processHost: Host, commands
   let namespace: string | undefined
   let options: string[] | undefined
   try {
-    const located = locate(asOrka(words, host), commands)
+    const located = locate(words, commands)
     const { path, found, rest } = located
     const name = ['svc3', ...path].join(' ')
     if (!isLeaf(found) || asksForHelpEarly(rest.slice(0, 1))) {
@@ -51,8 +52,12 @@ export async function main(words: readonly string[], processHost: Host, commands
 }
 
 /** In Orka, `vm create` makes a VM configuration. Here it is a synonym of `vm deploy`. */
-const asOrka = (words: readonly string[], { calledAs }: Host): readonly string[] =>
-  calledAs === 'orka3' && words[0] === 'vm' && words[1] === 'create' ? ['vm-config', ...words.slice(1)] : words
+function commandsFor(table: CommandTable, { calledAs }: Host): CommandTable {
+  const { vm, 'vm-config': configs } = table
+  const create = configs && 'commands' in configs && configs.commands.create
+  if (calledAs !== 'orka3' || !create || !vm || !('commands' in vm)) return table
+  return { ...table, vm: { ...vm, commands: { ...vm.commands, create } } }
+}
 
 /** Puts --debug and --context into the environment, where the rest of the program reads them. Options win over variables. */
 function withGlobalOptions(host: Host, { options: { debug, context } }: Parsed): Host {

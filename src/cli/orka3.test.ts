@@ -71,6 +71,7 @@ describe('commands of Orka', () => {
   it('orka3 vm create makes a VM configuration, and svc3 vm create deploys', async () => {
     const line = 'vm create small -i sonoma -c 4'
     assert.equal(await pathOf('orka3', line), '/api/v1/namespaces/orka-default/vmconfigs')
+    assert.equal(await pathOf('orka3', `-n orka-ios ${line}`), '/api/v1/namespaces/orka-ios/vmconfigs')
     assert.match(await pathOf('svc3', line), /\/namespaces\/svc-default\/vms\?/)
   })
 
