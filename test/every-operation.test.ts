@@ -299,7 +299,7 @@ const withRegistryVm = async (fresh: TestService): Promise<unknown> => {
   assert.ok(entry)
   const imageReference = `ghcr.io/acme/ios/sonoma@sha256:${'0'.repeat(64)}`
   await vms.update(entry, { ...entry.value, imageReference })
-  return { token, params: { vm: body.uid } }
+  return { token, params: { vmOrImage: body.uid } }
 }
 /** A VM that is being pushed, on the node whose agent asks. */
 const withPush = async (fresh: TestService) => {
@@ -346,7 +346,7 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   findMissingBlobs: async (fresh) => ({ token: (await withCapture(fresh)).token }),
   reportCapture: withCapture,
   getCaptureCredentials: async (fresh) => (await withPush(fresh)).agent,
-  getVmRegistry: withRegistryVm,
+  getImageRegistry: withRegistryVm,
   pushVm: async (fresh) => {
     await withRegistry(fresh)
     await withVm('arm64')(fresh)

@@ -1,7 +1,7 @@
 // The images of a node and what depends on them: pins, the packer of captures, and the server for peers.
 import path from 'node:path'
 import { findPeers, getBlob, noteBootOrder } from '../api/nodes/agent.ts'
-import { getVmRegistry } from '../api/nodes/captures.ts'
+import { getImageRegistry } from '../api/nodes/captures.ts'
 import type { Driver } from '../drivers/driver.ts'
 import type { Log } from '../platform/log.ts'
 import { Packer, PretendPacker } from './captures/pack.ts'
@@ -71,7 +71,7 @@ export async function openNodeImages(
       const body = { content: digest, ...(read && { chunks: [...read] }) }
       return (await connections.content.call(noteBootOrder, { body }, signal)).chunks
     },
-    askLogin: (vm, signal) => connections.content.call(getVmRegistry, { params: { vm } }, signal),
+    askLogin: (vmOrImage, signal) => connections.content.call(getImageRegistry, { params: { vmOrImage } }, signal),
     peers,
     ...(!isSimulation && { holders: await openHolders(imageFolder, folder, driver.name) }),
     quotaBytes: options.imageQuotaBytes,

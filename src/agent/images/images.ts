@@ -41,7 +41,7 @@ interface DesiredIso {
   readonly content: string
 }
 
-/** The key of an image's copy. That of an image in a registry, whose content must be resolved first, is only for reports. */
+/** The key of an image's copy, and of its pin. The copy of an image in a registry has the key of its content instead. */
 export const keyOf = ({ content, recipe, reference }: Pick<VmImage, 'content' | 'recipe' | 'reference'>): string =>
   reference === undefined ? (content ?? `recipe:${recipe ?? ''}`) : pullKeyOf(reference)
 

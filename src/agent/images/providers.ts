@@ -51,8 +51,11 @@ const pulling = {
   failure: 'could not be pulled',
 } as const
 const maxLookups = 8
+/** How many names of an image are kept, the last ones. */
+const maxNames = 8
 
-export const pullKeyOf = (reference: string): string => `pull:${reference.slice(reference.indexOf('@') + 1)}`
+/** Of the whole reference, because each registry has its own credentials. */
+export const pullKeyOf = (reference: string): string => `pull:${reference}`
 
 export class ImageProviders {
   readonly #options: ProvidersOptions
@@ -96,8 +99,8 @@ export class ImageProviders {
     const image = await pulled.find(desired.reference)
     if (!image || !(await this.#isUsable(image))) return undefined
     const { names = [] } = image
-    // The server accepts no more than 64.
-    if (!names.includes(desired.name)) await pulled.remember({ ...image, names: [...names, desired.name].slice(-64) })
+    if (!names.includes(desired.name))
+      await pulled.remember({ ...image, names: [...names, desired.name].slice(-maxNames) })
     return this.#pull(image, desired)
   }
 

@@ -9,8 +9,8 @@ import { retry, retryPolicies } from '../../platform/retry.ts'
 import { parseImageReference } from '../../rules/image-reference.ts'
 import { isRetriable } from '../link/connection.ts'
 
-/** Requests the registry's address and credentials for the image of a VM (its uid), or for a cached image (its digest). */
-export type AskLogin = (vm: string, signal: AbortSignal) => Promise<RegistryLogin>
+/** Requests the registry's address and credentials for the image of a VM (its uid), or for a cached image (its reference). */
+export type AskLogin = (vmOrImage: string, signal: AbortSignal) => Promise<RegistryLogin>
 
 interface RegistryImageOptions {
   /** `host/repository@sha256:…` */
@@ -31,9 +31,8 @@ export async function openRegistryImage(options: RegistryImageOptions): Promise<
   const { reference, vm, ask, signal, onWait } = options
   const parsed = parseImageReference(reference, 'pull')
   if (!parsed.ok) throw new Error(`${parsed.problem}; ${parsed.hint}`)
-  const user = vm ?? parsed.reference.digest
-  if (!ask || user === undefined) throw new Error('its registry cannot be reached from here')
-  const login = await retry(() => ask(user, signal), { policy: retryPolicies.transfer, signal, isRetriable })
+  if (!ask) throw new Error('its registry cannot be reached from here')
+  const login = await retry(() => ask(vm ?? reference, signal), { policy: retryPolicies.transfer, signal, isRetriable })
   const registry = openRegistry({
     ...login,
     onWaiting(waiting) {

@@ -74,8 +74,8 @@ const NodeResults = t.Object({ items: t.Array(NodeResult) }, { title: 'NodeResul
 
 /** The state of one copy, as the agent of its node reports it. */
 export const CopyReport = t.Object({
-  /** The digest of the manifest; `recipe:` and the name of the recipe; `pull:` and the digest in the registry. */
-  key: t.String({ minLength: 1, maxLength: 300 }),
+  /** The digest of the manifest; `recipe:` and the name of the recipe; `pull:` and the reference. */
+  key: t.String({ minLength: 1, maxLength: 1_024 }),
   state: t.Enum(['Fetching', 'Ready', 'Failed']),
   percent: t.Optional(t.Integer({ minimum: 0, maximum: 100 })),
   /** Bytes on the disk of the node. */
@@ -100,7 +100,7 @@ export const DesiredImage = t.Object({
   recipe: t.Optional(t.String()),
   /** The digest of its manifest. `getBlob` returns the manifest and every chunk that it names. */
   content: t.Optional(t.String()),
-  /** Instead of both: an image in a registry, `host/repository@sha256:…`. `getVmRegistry` returns how to log in. */
+  /** Instead of both: an image in a registry, `host/repository@sha256:…`. `getImageRegistry` returns how to log in. */
   reference: t.Optional(t.String()),
   /** The size of its disk, for simulated nodes, which have no content. */
   sizeBytes: t.Optional(t.Integer()),

@@ -123,14 +123,14 @@ export const getCaptureCredentials = login({
   },
 })
 
-export const getVmRegistry = login({
-  id: 'getVmRegistry',
-  path: `${path}/vms/{vm}/registry`,
-  summary: 'Read the registry credentials for the image of a VM',
+export const getImageRegistry = login({
+  id: 'getImageRegistry',
+  path: `${path}/vms/{vmOrImage}/registry`,
+  summary: 'Read the registry credentials for an image of a VM or of the cache',
   description:
-    '`vm` is the UID of a VM of the node, or the digest of an image that it caches. Empty if the namespace has no credentials.',
+    '`vmOrImage` is the UID of a VM of the node, or the reference of an image that it caches. Empty if the namespace has no credentials.',
   example: {
-    params: { vm: '5b0c7c1e-3b43-4a0f-9d1a-1f1f5a3d7a11' },
+    params: { vmOrImage: '5b0c7c1e-3b43-4a0f-9d1a-1f1f5a3d7a11' },
     response: {
       server: 'https://ghcr.io',
       allowInsecure: false,

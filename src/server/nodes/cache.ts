@@ -93,7 +93,8 @@ export function vmsOn({ nodeVms, images }: Records, { name: node, report }: Node
     const { namespace, name } = record
     const image = images.get('', record.shape.image)?.value
     const { imageReference } = record
-    const pulled = imageReference && report?.cache?.find((copy) => copy.pulled?.reference === imageReference)
+    const digest = imageReference && digestIn(imageReference)
+    const pulled = report?.cache?.find((copy) => copy.pulled && digestIn(copy.pulled.reference) === digest)
     const key = record.imageContent ?? (pulled ? pulled.key : image && cacheKeyOf(image))
     return key === undefined ? [] : [{ vm: `${namespace}/${name}`, key }]
   })
@@ -101,18 +102,18 @@ export function vmsOn({ nodeVms, images }: Records, { name: node, report }: Node
 
 export type Cacheable = Pick<ImageRecord, 'name' | 'architecture' | 'sizeBytes' | 'content' | 'recipe'> & {
   /** Of an image in a registry, which has no record in the cluster: all that its name resolved to. */
-  readonly digests?: readonly string[]
+  readonly digests?: ReadonlySet<string>
 }
 
 /** The digest in a reference or in the key of a pull. Returns another key unchanged. */
-const digestIn = (text: string): string => text.slice(Math.max(0, text.indexOf('sha256:')))
+const digestIn = (text: string): string => text.slice(Math.max(0, text.lastIndexOf('sha256:')))
 
 /** Images of registries that nodes have pulled or are to fetch, by the names that users gave them. */
 export function pulledOn(nodes: readonly NodeRecord[]): Cacheable[] {
-  const found = new Map<string, Cacheable>()
+  const found = new Map<string, Cacheable & { readonly digests: Set<string> }>()
   for (const { report, cache } of nodes) {
     const add = (name: string, { reference, sizeBytes }: { reference: string; sizeBytes: number }): void => {
-      const digests = [...(found.get(name)?.digests ?? []), digestIn(reference)]
+      const digests = (found.get(name)?.digests ?? new Set()).add(digestIn(reference))
       if (report) found.set(name, { name, architecture: report.architecture, sizeBytes, digests })
     }
     for (const { pulled } of report?.cache ?? [])
@@ -129,8 +130,12 @@ export function copyOn(
 ): (CachedCopy & { readonly key?: string }) | undefined {
   const pinned = Object.hasOwn(node.cache?.pins ?? {}, image.name)
   const pin = node.cache?.pins[image.name]?.pulled
-  const wanted = pin ? [digestIn(pin.reference)] : (image.digests ?? [cacheKeyOf(image)])
-  const copy = node.report?.cache?.find(({ key, pulled }) => wanted.includes(digestIn(pulled?.reference ?? key)))
+  const own = pin && new Set([digestIn(pin.reference), `pull:${pin.reference}`])
+  const wanted: ReadonlySet<string | undefined> = own ?? image.digests ?? new Set([cacheKeyOf(image)])
+  // A pin that is being fetched is not shown by the fetch of another, from another registry.
+  const copy = node.report?.cache?.find(
+    ({ key, pulled }) => wanted.has(key) || wanted.has(digestIn(pulled?.reference ?? (pin ? '' : key))),
+  )
   if (!copy) return pinned ? { node: node.name, state: 'Pending', pinned } : undefined
   const { key, state, percent, bytes, usedAt, problem } = copy
   return {

@@ -34,8 +34,9 @@ export function imageCache(services: RegistryServices & { readonly collections: 
   const cached = (namespace: string, name: string): Cacheable => {
     if (!isImageReference(name)) return existing(name)
     const { text, digest = '' } = referenceOf(name, 'pull')
-    const all = pulledOn(nodesOf(namespace))
-    return all.find((each) => each.name === text || each.digests?.includes(digest)) ?? existing(text)
+    const found = pulledOn(nodesOf(namespace)).find((each) => each.name === text || each.digests?.has(digest))
+    if (!found) return existing(text)
+    return digest === '' ? found : { ...found, name: text, digests: new Set([digest]) }
   }
   const existing = (name: string): ImageRecord => existingIn(images, 'images')('', name).value
   const nodesOf = (namespace: string): NodeRecord[] =>
@@ -92,7 +93,7 @@ export function imageCache(services: RegistryServices & { readonly collections: 
       checkSelection(body)
       const reference = isImageReference(name) ? referenceOf(name, 'pull') : undefined
       const found = reference && (await findRegistryImage(services, reference, { namespace }))
-      const image: Cacheable = found ? { ...found, name: reference.text, digests: [found.digest] } : existing(name)
+      const image: Cacheable = found ? { ...found, name: reference.text, digests: new Set([found.digest]) } : existing(name)
       if (!found && cacheKeyOf(image) === undefined)
         throw conflict(
           'images',

@@ -227,11 +227,13 @@ describe('the image cache', () => {
     assert.deepEqual(await verdict(name), [207, 'Accepted', 'Fetching'])
     assert.deepEqual(await verdict(name), [207, 'Unchanged', 'Already being fetched'])
     await eventually(() => assert.deepEqual(last(), { images: [{ name, reference: pinned }], drops: [] }))
-    const login = (token: string) => service.call('GET', `/api/v1/agent/vms/${digest}/registry`, { token })
+    const login = (token: string, of = pinned) =>
+      service.call('GET', `/api/v1/agent/vms/${encodeURIComponent(of)}/registry`, { token })
     assert.deepEqual((await login(node.token)).body.credentials, registryUser)
     assert.equal((await login(stranger.token)).status, 404)
+    assert.equal((await login(node.token, `mirror.example.com/team/image@${digest}`)).status, 404)
 
-    await node.report({ cache: [{ key: `pull:${digest}`, state: 'Fetching', percent: 35 }] })
+    await node.report({ cache: [{ key: `pull:${pinned}`, state: 'Fetching', percent: 35 }] })
     const copy = { node: 'arm', pinned: true }
     assert.deepEqual(await shown(name), [{ ...copy, state: 'Fetching', progress: { percent: 35 } }])
     const pulled = { reference: pinned, names: [name, image('also')], sizeBytes: 2 ** 30 }
@@ -247,7 +249,7 @@ describe('the image cache', () => {
     assert.notEqual(moved.digest, digest)
     assert.deepEqual(await verdict(name), [207, 'Accepted', 'Fetching'])
     assert.deepEqual(await shown(name), [{ ...copy, state: 'Pending' }])
-    await node.report({ cache: [{ key: `pull:${moved.digest}`, state: 'Failed', problem: 'no network' }, ready] })
+    await node.report({ cache: [{ key: `pull:${process.host}/team/image@${moved.digest}`, state: 'Failed', problem: 'no network' }, ready] })
     assert.deepEqual(await shown(name), [{ ...copy, state: 'Failed', errorMessage: 'no network' }])
 
     const remove = (of: string) => service.call('POST', `${at(of)}/remove`, { body: { all: true } })

@@ -157,14 +157,14 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
       return loginFor(services, reference, requireCredentials(collections, vm.value.namespace, reference))
     },
 
-    async getVmRegistry({ principal: { name: node }, params: { vm: uid } }) {
-      const vm = collections.nodeVms.of(node, uid)?.value
+    async getImageRegistry({ principal: { name: node }, params: { vmOrImage } }) {
+      const vm = collections.nodeVms.of(node, vmOrImage)?.value
       const own = collections.nodes.get('', node)?.value
-      const cached = Object.values(own?.cache?.pins ?? {}).find(({ pulled }) => pulled?.reference.endsWith(`@${uid}`))
+      const cached = Object.values(own?.cache?.pins ?? {}).find(({ pulled }) => pulled?.reference === vmOrImage)
       const text = vm?.imageReference ?? cached?.pulled?.reference
       const namespace = vm?.namespace ?? own?.namespace
       if (text === undefined || namespace === undefined)
-        throw notFound('vms', uid.slice(0, 128), { hint: 'Use a VM of this node whose image is in a registry' })
+        throw notFound('vms', vmOrImage.slice(0, 128), { hint: 'Use a VM of this node whose image is in a registry' })
       const reference = referenceOf(text, 'pull')
       return loginFor(services, reference, findCredentials(collections, namespace, reference))
     },
