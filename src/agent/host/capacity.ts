@@ -90,6 +90,7 @@ export function createCapacity({ options, driver, version, folder, log }: Capaci
         ...(trouble !== undefined && { problem: trouble.slice(0, 2_048) }),
         ...(checks.length > 0 && { checks: [...checks] }),
         ...(driver.warm && { takesSlots: true }),
+        takesReferences: true,
         images: images.slice(0, 1_000),
         ...cache,
         busyPorts: driver.isSimulation ? [] : busyPorts(await listeners(), ip, ownPorts).slice(0, 20_000),

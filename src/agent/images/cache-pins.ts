@@ -2,6 +2,7 @@
 import type { CopyReport, DesiredCache } from '../../api/images/image-cache.ts'
 import { timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
+import { exclusively } from '../../platform/parallel.ts'
 import { reasonOf } from '../../platform/reason.ts'
 import { type RetryOptions, type RetryPolicy, retry, retryPolicies, unlessAborted } from '../../platform/retry.ts'
 import { baseKeyOf, type Images, keyOf, type VmImage } from './images.ts'
@@ -27,6 +28,8 @@ interface Pin {
 }
 
 const maxReported = 256
+/** Of the names of all copies in a report, which is otherwise too large for the server. */
+const maxNameLength = 2 ** 17
 const maxFetches = 2
 /** Each report of progress is a write to the server's database. */
 const percentStep = 5
@@ -75,7 +78,13 @@ export class Pins {
       .filter(({ key }) => !shown.has(key))
       .toSorted((one, other) => other.usedMs - one.usedMs)
       .map((copy) => ({ key: copy.key, state: 'Ready' as const, ...factsOf(copy) }))
-    return [...pinned, ...others].slice(0, maxReported)
+    let nameLength = 0
+    return [...pinned, ...others].slice(0, maxReported).map((copy: CopyReport) => {
+      if (!copy.pulled) return copy
+      const { names = [], ...pulled } = copy.pulled
+      nameLength += names.join('').length
+      return nameLength > maxNameLength ? { ...copy, pulled } : copy
+    })
   }
 
   async stop(): Promise<void> {
@@ -102,7 +111,8 @@ export class Pins {
     const failures: unknown[] = []
     const failed = (error: unknown): void => void failures.push(error)
     // The pins are written before anything is fetched, so that a new copy is not evicted.
-    await images.pin([...keys.values()]).then(() => this.#fetchAll(keys), failed)
+    const pin = () => images.pin([...keys.values()]).then(() => this.#fetchAll(keys), failed)
+    await exclusively(this, pin)
     // Copies are dropped even if writing failed: the disk may be full because of them.
     for (const key of drops) if (!keys.has(key)) await images.drop(key).catch(failed)
     changed()
@@ -124,7 +134,8 @@ export class Pins {
     const { signal } = pin.cancel
     const work = async (): Promise<void> => {
       await this.#inSlot(() => this.#ensure(pin))
-      if (pin.image.reference !== undefined) await images.pin([...this.#pins.values()].map(({ image }) => image))
+      const keep = () => images.pin([...this.#pins.values()].map(({ image }) => image))
+      if (pin.image.reference !== undefined) await exclusively(this, keep)
       Object.assign(pin, { state: 'Ready', percent: undefined, problem: undefined })
       changed()
     }

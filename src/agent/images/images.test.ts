@@ -7,6 +7,7 @@ import path from 'node:path'
 import { after, describe, it } from 'node:test'
 import { AgentRig } from '../../../test/support/rigs/agent-rig.ts'
 import { scriptedDriver } from '../../../test/support/stand-ins/scripted-driver.ts'
+import { eventually } from '../../../test/support/tools/eventually.ts'
 import type { BaseImage } from '../../drivers/driver.ts'
 import { silentLog } from '../../platform/log.ts'
 import { Pins } from './cache-pins.ts'
@@ -105,6 +106,73 @@ describe('pinned images', () => {
     await ready.promise
     assert.deepEqual([[...copies], kept], [[], [['small']]])
     await pins.stop()
+  })
+
+  it('pinned images with one digest in two registries are both fetched', async () => {
+    const wanted = ['a', 'b'].map((host) => `${host}.example.com/image@sha256:${'0'.repeat(64)}`)
+    const ready = Promise.withResolvers<void>()
+    const fetched: string[] = []
+    const ensure: Images['ensure'] = async ({ reference = '' }) => {
+      fetched.push(reference)
+      return image
+    }
+    const changed = (): void => {
+      if (pins.report().every(({ state }) => state === 'Ready')) ready.resolve()
+    }
+    const pins: Pins = new Pins({ images: { ...pretendImages(), ensure }, changed, log: silentLog })
+    pins.setDesired({ images: wanted.map((reference) => ({ name: reference, reference })), drops: [] })
+    await ready.promise
+    await pins.stop()
+    assert.deepEqual(fetched, wanted)
+  })
+
+  it('pinned images are written in order, so that the newest are kept', async () => {
+    const [old, added] = ['a', 'b'].map((each) => `${each}.example.com/image@sha256:${each.repeat(64)}`)
+    const [oldWrite, ready] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    let kept: string[] = []
+    let writes = 0
+    const pin: Images['pin'] = async (images) => {
+      // The second write is that after the fetch of the old image.
+      if (++writes === 2) await oldWrite.promise
+      kept = images.map(({ name }) => name)
+    }
+    const ensure: Images['ensure'] = async ({ name }, { signal }) => {
+      if (name !== old) await once(signal, 'abort')
+      signal.throwIfAborted()
+      return image
+    }
+    const changed = (): void => {
+      if (pins.report().some(({ state }) => state === 'Ready')) ready.resolve()
+    }
+    const pins: Pins = new Pins({ images: { ...pretendImages(), pin, ensure }, changed, log: silentLog })
+    const set = (references: (string | undefined)[]): void =>
+      pins.setDesired({ images: references.map((reference = '') => ({ name: reference, reference })), drops: [] })
+    set([old])
+    await eventually(() => assert.equal(writes, 2))
+    set([old, added])
+    await new Promise(setImmediate)
+    oldWrite.resolve()
+    await ready.promise
+    await eventually(() => assert.deepEqual(kept, [old, added]))
+    await pins.stop()
+    assert.deepEqual(kept, [old, added])
+  })
+
+  it('pinned images have so few names in a report that the server accepts it', async () => {
+    const names = Array.from({ length: 8 }, (_, index) => `${'n'.repeat(600)}${index}`)
+    const copies = Array.from({ length: 256 }, (_, index) => ({
+      ...{ key: `sha256:${index}`, folder: '', bytes: 1, usedMs: 1 },
+      pulled: { reference: `a.example.com/image@${index}`, names, sizeBytes: 1 },
+    }))
+    const pins = new Pins({
+      images: { ...pretendImages(), copies: () => copies },
+      changed: () => undefined,
+      log: silentLog,
+    })
+    const report = pins.report()
+    assert.ok(JSON.stringify(report).length < 2 ** 18, String(JSON.stringify(report).length))
+    assert.deepEqual([report.length, report[0]?.pulled?.names], [256, names])
+    assert.equal(report.at(-1)?.pulled?.reference, 'a.example.com/image@255')
   })
 
   it('pinned images that cannot be written delay neither the next desired state nor the end of the agent', async () => {

@@ -122,6 +122,9 @@ describe('image of a registry', () => {
     const pulled = { reference, names, sizeBytes: small.disk.length }
     assert.deepEqual([report?.key, report?.state, report?.pulled, others], [small.digest, 'Ready', pulled, []])
     await pins.stop()
+    const later = Array.from({ length: 7 }, (_, index) => `${host()}/team/image:${index}`)
+    for (const name of later) await images.ensure({ ...wanted(reference), name }, options())
+    assert.deepEqual(images.copies()[0]?.pulled?.names, [...names.slice(1), ...later])
     // After a restart the copy is kept again before anything is requested.
     const pinned: string[][] = []
     const again = await node(undefined, folder, {

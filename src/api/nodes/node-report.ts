@@ -43,6 +43,8 @@ export const NodeReport = t.Object(
     checks: t.Optional(t.Array(HostCheck, { maxItems: 32 })),
     /** Whether the node can have pool slots, which are not reachable from outside. */
     takesSlots: t.Optional(t.Boolean()),
+    /** Whether the node can cache images of registries by their references. Absent for agents before alpha.32. */
+    takesReferences: t.Optional(t.Boolean()),
     /** Names of images with a copy on the node. */
     images: t.Array(t.String({ maxLength: 512 }), { maxItems: 1_000 }),
     /** Copies of images, pinned ones first, then by last use. Absent for agents without a cache. */

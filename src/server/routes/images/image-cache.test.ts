@@ -215,6 +215,32 @@ describe('removing', () => {
     assert.match(body.items.at(-1).message, /removed image sonoma from the cache \(nodes one\)$/)
   })
 
+  it('removing by digest removes neither other content of the tag nor the pin of a tag', async () => {
+    const [old, moved] = ['1', '2'].map((each) => `ghcr.io/team/image@sha256:${each.repeat(64)}`)
+    const tag = 'ghcr.io/team/image:v1'
+    const copyOf = (key: string, reference = '') => ({
+      ...{ key, state: 'Ready' as const },
+      pulled: { reference, names: [tag], sizeBytes: 1 },
+    })
+    await one.report({ cache: [copyOf('sha256:a', old)] })
+    const second = await startNode(service, { name: 'two', report: { cache: [copyOf('sha256:b', moved)] } })
+    const remove = (image = '') => ask(encodeURIComponent(image), 'remove', { all: true })
+    assert.equal((await copies(encodeURIComponent(tag))).length, 2)
+    const removed = (await remove(old)).map(({ node, message }) => [node, message])
+    assert.deepEqual(removed, [['one', 'Removing']])
+    assert.equal(cacheOf('two'), undefined)
+
+    const entry = service.services.collections.nodes.get('', 'two')
+    assert.ok(entry)
+    const pulled = { reference: moved ?? '', sizeBytes: 1, storedBytes: 1 }
+    const cache = { pins: { [tag]: { by: 'dev', at: '2026-11-15T09:00:00Z', pulled } }, drops: [] }
+    await service.services.collections.nodes.update(entry, { ...entry.value, cache })
+    assert.equal((await remove(moved))[0]?.message, `Kept for ${tag}, which has the same content`)
+    assert.deepEqual(cacheOf('two'), cache)
+    second.disconnect()
+    await one.report({ cache: [] })
+  })
+
   it('removing by tags selects nodes with all of them', async () => {
     await service.call('POST', `${base}/nodes/one/tag`, { body: { tag: 'ios' } })
     await one.report({ cache: [{ key: 'recipe:ventura', state: 'Ready' }] })

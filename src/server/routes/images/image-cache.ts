@@ -217,5 +217,6 @@ function unfit({ report }: NodeRecord, image: Cacheable): Verdict | undefined {
     const message = `The node runs ${report.architecture} VMs, the image is ${image.architecture}`
     return { code: 422, result: 'WrongArchitecture', message }
   }
-  return report.cache ? undefined : refused('NotPossible', 'The agent is too old; update it')
+  const isAble = image.digests ? report.takesReferences : report.cache
+  return isAble ? undefined : refused('NotPossible', 'The agent is too old; update it')
 }

@@ -224,6 +224,8 @@ describe('the image cache', () => {
 
     const { digest } = await publish(small.digest, 'cached')
     const [name, pinned] = [image('cached'), `${process.host}/team/image@${digest}`]
+    assert.deepEqual(await verdict(name), [207, 'NotPossible', 'The agent is too old; update it'])
+    await node.report({ takesReferences: true })
     assert.deepEqual(await verdict(name), [207, 'Accepted', 'Fetching'])
     assert.deepEqual(await verdict(name), [207, 'Unchanged', 'Already being fetched'])
     await eventually(() => assert.deepEqual(last(), { images: [{ name, reference: pinned }], drops: [] }))
