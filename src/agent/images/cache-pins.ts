@@ -28,8 +28,6 @@ interface Pin {
 }
 
 const maxReported = 256
-/** Of the names of all copies in a report, which is otherwise too large for the server. */
-const maxNameLength = 2 ** 17
 const maxFetches = 2
 /** Each report of progress is a write to the server's database. */
 const percentStep = 5
@@ -78,13 +76,7 @@ export class Pins {
       .filter(({ key }) => !shown.has(key))
       .toSorted((one, other) => other.usedMs - one.usedMs)
       .map((copy) => ({ key: copy.key, state: 'Ready' as const, ...factsOf(copy) }))
-    let nameLength = 0
-    return [...pinned, ...others].slice(0, maxReported).map((copy: CopyReport) => {
-      if (!copy.pulled) return copy
-      const { names = [], ...pulled } = copy.pulled
-      nameLength += names.join('').length
-      return nameLength > maxNameLength ? { ...copy, pulled } : copy
-    })
+    return [...pinned, ...others].slice(0, maxReported)
   }
 
   async stop(): Promise<void> {
@@ -111,8 +103,7 @@ export class Pins {
     const failures: unknown[] = []
     const failed = (error: unknown): void => void failures.push(error)
     // The pins are written before anything is fetched, so that a new copy is not evicted.
-    const pin = () => images.pin([...keys.values()]).then(() => this.#fetchAll(keys), failed)
-    await exclusively(this, pin)
+    await exclusively(this, () => images.pin([...keys.values()]).then(() => this.#fetchAll(keys), failed))
     // Copies are dropped even if writing failed: the disk may be full because of them.
     for (const key of drops) if (!keys.has(key)) await images.drop(key).catch(failed)
     changed()

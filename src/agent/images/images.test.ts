@@ -158,23 +158,6 @@ describe('pinned images', () => {
     assert.deepEqual(kept, [old, added])
   })
 
-  it('pinned images have so few names in a report that the server accepts it', async () => {
-    const names = Array.from({ length: 8 }, (_, index) => `${'n'.repeat(600)}${index}`)
-    const copies = Array.from({ length: 256 }, (_, index) => ({
-      ...{ key: `sha256:${index}`, folder: '', bytes: 1, usedMs: 1 },
-      pulled: { reference: `a.example.com/image@${index}`, names, sizeBytes: 1 },
-    }))
-    const pins = new Pins({
-      images: { ...pretendImages(), copies: () => copies },
-      changed: () => undefined,
-      log: silentLog,
-    })
-    const report = pins.report()
-    assert.ok(JSON.stringify(report).length < 2 ** 18, String(JSON.stringify(report).length))
-    assert.deepEqual([report.length, report[0]?.pulled?.names], [256, names])
-    assert.equal(report.at(-1)?.pulled?.reference, 'a.example.com/image@255')
-  })
-
   it('pinned images that cannot be written delay neither the next desired state nor the end of the agent', async () => {
     const ready = Promise.withResolvers<void>()
     const pin: Images['pin'] = async (pinned) => {

@@ -125,6 +125,9 @@ describe('image of a registry', () => {
     const later = Array.from({ length: 7 }, (_, index) => `${host()}/team/image:${index}`)
     for (const name of later) await images.ensure({ ...wanted(reference), name }, options())
     assert.deepEqual(images.copies()[0]?.pulled?.names, [...names.slice(1), ...later])
+    const long = ['x', 'y', 'z'].map((letter) => `${host()}/${letter.repeat(200)}`)
+    for (const name of long) await images.ensure({ ...wanted(reference), name }, options())
+    assert.deepEqual(images.copies()[0]?.pulled?.names, long.slice(1))
     // After a restart the copy is kept again before anything is requested.
     const pinned: string[][] = []
     const again = await node(undefined, folder, {

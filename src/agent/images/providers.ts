@@ -51,8 +51,7 @@ const pulling = {
   failure: 'could not be pulled',
 } as const
 const maxLookups = 8
-/** How many names of an image are kept, the last ones. */
-const maxNames = 8
+const maxNamesLength = 512
 
 /** Of the whole reference, because each registry has its own credentials. */
 export const pullKeyOf = (reference: string): string => `pull:${reference}`
@@ -99,8 +98,10 @@ export class ImageProviders {
     const image = await pulled.find(desired.reference)
     if (!image || !(await this.#isUsable(image))) return undefined
     const { names = [] } = image
-    if (!names.includes(desired.name))
-      await pulled.remember({ ...image, names: [...names, desired.name].slice(-maxNames) })
+    const kept = [...names, desired.name].slice(-8)
+    // A report has the names of up to 256 images, and must not be too large for the server.
+    while (kept.length > 1 && kept.join('').length > maxNamesLength) kept.shift()
+    if (!names.includes(desired.name)) await pulled.remember({ ...image, names: kept })
     return this.#pull(image, desired)
   }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { CopyReport } from '../../api/images/image-cache.ts'
-import type { ImageRecord, NodeRecord } from '../../store/records/fleet-records.ts'
+import type { NodeRecord } from '../../store/records/fleet-records.ts'
 import { cachedImage, copyOn, pulledOn, vmsOn } from './cache.ts'
 
 const digest = (letter: string): string => `sha256:${letter.repeat(64)}`
@@ -72,6 +72,5 @@ describe('the copy of an image on a node', () => {
       return (user + system) / 1_000
     })
     assert.ok(Math.min(...times) < 500, `${times.join(', ')} ms`)
-    if (process.env.SHOW) console.log(times)
   })
 })

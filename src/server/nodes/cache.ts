@@ -92,10 +92,9 @@ export function vmsOn({ nodeVms, images }: Records, { name: node, report }: Node
     if (!isOnNode(record)) return []
     const { namespace, name } = record
     const image = images.get('', record.shape.image)?.value
-    const { imageReference } = record
-    const digest = imageReference && digestIn(imageReference)
-    const pulled = report?.cache?.find((copy) => copy.pulled && digestIn(copy.pulled.reference) === digest)
-    const key = record.imageContent ?? (pulled ? pulled.key : image && cacheKeyOf(image))
+    const { imageReference = '' } = record
+    const copy = report?.cache?.find(({ pulled }) => pulled && digestIn(pulled.reference) === digestIn(imageReference))
+    const key = record.imageContent ?? (copy ? copy.key : image && cacheKeyOf(image))
     return key === undefined ? [] : [{ vm: `${namespace}/${name}`, key }]
   })
 }

@@ -93,7 +93,7 @@ export function imageCache(services: RegistryServices & { readonly collections: 
       checkSelection(body)
       const reference = isImageReference(name) ? referenceOf(name, 'pull') : undefined
       const found = reference && (await findRegistryImage(services, reference, { namespace }))
-      const image: Cacheable = found ? { ...found, name: reference.text, digests: new Set([found.digest]) } : existing(name)
+      const image: Cacheable = found ? { ...found, name: reference.text } : existing(name)
       if (!found && cacheKeyOf(image) === undefined)
         throw conflict(
           'images',
@@ -123,7 +123,7 @@ export function imageCache(services: RegistryServices & { readonly collections: 
 
 function additionOn({ images }: Collections, node: NodeRecord, image: Cacheable, pin: CachePin): Verdict {
   const { name } = image
-  const refusal = unfit(node, image)
+  const refusal = unfit(node, image, pin)
   if (refusal) return refusal
   const { pins, drops } = node.cache ?? noCache
   const after = { ...node, cache: { pins: { ...pins, [name]: pin }, drops } }
@@ -211,12 +211,12 @@ const fetching = ({ isReady }: NodeRecord): string =>
 const removing = ({ isReady }: NodeRecord): string =>
   isReady ? 'Removing' : 'The node is offline; removed when it is back'
 
-function unfit({ report }: NodeRecord, image: Cacheable): Verdict | undefined {
+function unfit({ report }: NodeRecord, image: Cacheable, { pulled }: CachePin): Verdict | undefined {
   if (!report) return refused('NotPossible', 'The agent has not reported yet; try again')
   if (report.architecture !== image.architecture) {
     const message = `The node runs ${report.architecture} VMs, the image is ${image.architecture}`
     return { code: 422, result: 'WrongArchitecture', message }
   }
-  const isAble = image.digests ? report.takesReferences : report.cache
+  const isAble = pulled ? report.takesReferences : report.cache
   return isAble ? undefined : refused('NotPossible', 'The agent is too old; update it')
 }

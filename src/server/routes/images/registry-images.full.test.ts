@@ -251,7 +251,12 @@ describe('the image cache', () => {
     assert.notEqual(moved.digest, digest)
     assert.deepEqual(await verdict(name), [207, 'Accepted', 'Fetching'])
     assert.deepEqual(await shown(name), [{ ...copy, state: 'Pending' }])
-    await node.report({ cache: [{ key: `pull:${process.host}/team/image@${moved.digest}`, state: 'Failed', problem: 'no network' }, ready] })
+    await node.report({
+      cache: [
+        { key: `pull:${process.host}/team/image@${moved.digest}`, state: 'Failed', problem: 'no network' },
+        ready,
+      ],
+    })
     assert.deepEqual(await shown(name), [{ ...copy, state: 'Failed', errorMessage: 'no network' }])
 
     const remove = (of: string) => service.call('POST', `${at(of)}/remove`, { body: { all: true } })
