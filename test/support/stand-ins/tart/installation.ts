@@ -33,11 +33,19 @@ const installErrors = {
 } as const
 export type InstallFault = keyof typeof installErrors | 'hangs'
 
-/** As tart before each command: temporary files of killed processes go. */
+/** As tart before each command: temporary files go whose process is killed, and has lost its locks, also as a zombie. */
 export function collectGarbage(): void {
   const folder = path.join(home(), 'tmp')
   for (const pid of fs.existsSync(folder) ? fs.readdirSync(folder) : [])
-    if (!fs.existsSync(`/proc/${pid}`)) fs.rmSync(path.join(folder, pid), { recursive: true })
+    if (!isRunning(pid)) fs.rmSync(path.join(folder, pid), { recursive: true })
+}
+
+function isRunning(pid: string): boolean {
+  try {
+    return !/\) [ZX] /.test(fs.readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    return false
+  }
 }
 
 export async function installMacos(name: string, source: string, gigabytes: number): Promise<void> {
