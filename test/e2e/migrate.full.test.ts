@@ -204,17 +204,35 @@ describe('migrate from', () => {
   it('migrate from leaves clients with another address and token only: the same requests get the same', async () => {
     const { body } = await there.call('POST', `${base}/svc-ios/serviceaccounts/jenkins/token`, {})
     const file = path.join(work, 'svc3-migration', 'tokens', 'svc-ios', 'jenkins')
-    const ask = async (address: string, token: string, url: string) => {
-      const headers = { authorization: `Bearer ${token.trim()}` }
-      const answer = await fetch(`${address}${base}/orka-ios/${url}`, { headers })
-      const { items } = (await answer.json()) as { items: { name: string }[] }
-      return [answer.status, items.map(({ name }) => name)]
+    // What the plug-ins of CI systems send: lists, a deployment from a configuration, its deletion.
+    const requests = [
+      ...['vmconfigs', 'images', 'isos', 'vms'].map((url) => ['GET', url] as const),
+      ['POST', 'vms?wait=false', { vmConfig: 'one', name: 'job', image: '', memory: 0, legacyIO: false }],
+      ['DELETE', 'vms/job'],
+    ] as const
+    const ask = async (address: string, token: string) => {
+      const answers: unknown[] = []
+      for (const [method, url, sent] of requests) {
+        const headers = { authorization: `Bearer ${token.trim()}`, ...(sent && { 'content-type': 'application/json' }) }
+        const answer = await fetch(`${address}${base}/orka-ios/${url}`, {
+          method,
+          headers,
+          ...(sent && { body: JSON.stringify(sent) }),
+        })
+        const { items, name, image, cpu } = (await answer.json()) as Record<string, unknown>
+        answers.push([
+          answer.status,
+          (items as { name: string }[] | undefined)?.map((each) => each.name),
+          name,
+          image,
+          cpu,
+        ])
+      }
+      return answers
     }
-    for (const url of ['vmconfigs', 'images', 'isos', 'vms'])
-      assert.deepEqual(
-        await ask(here.apiUrl, await fs.readFile(file, 'utf8'), url),
-        await ask(there.apiUrl, String(body.token), url),
-      )
+    const ours = await ask(here.apiUrl, await fs.readFile(file, 'utf8'))
+    assert.deepEqual(ours, await ask(there.apiUrl, String(body.token)))
+    assert.deepEqual(ours.at(-2), [202, undefined, 'job', 'golden', 2])
   })
 
   it('migrate from tags nodes that are here, and those that come later when they join', async () => {
