@@ -1,8 +1,12 @@
 // `npm run bench [-- NAME…] [--smoke]`: ours beside a reference, from one run on one machine; `scale` only by its name.
-// Ends with 1 when a target is missed. --smoke: a run of seconds that judges nothing, so that a test can see that all
+// Ends with 1 when a target is missed, and says what became worse by more than a fifth since the last landing. --save: keeps the
+// ratios of this version in docs/benchmarks.json. --smoke: a run of seconds that judges nothing, so that a test can see that all
 // of them still work.
+
+import { addToHistory, readHistory, regression } from '../bench/history.ts'
 import { isSmoke } from '../bench/measure.ts'
 import { type BenchRow, meetsTarget, tableHead, tableLine } from '../bench/row.ts'
+import about from '../package.json' with { type: 'json' }
 import { isBuilt } from './sources.ts'
 
 interface Bench {
@@ -38,6 +42,7 @@ const onlyByName: ReadonlySet<string> = new Set(['scale'])
 /** A failing benchmark does not stop the others. */
 async function runBenches(names: readonly string[]): Promise<boolean> {
   let isWell = true
+  const all: [bench: string, row: BenchRow][] = []
   if (isSmoke) console.error('A smoke run: its figures mean nothing.')
   console.log(tableHead)
   for (const name of names) {
@@ -46,12 +51,19 @@ async function runBenches(names: readonly string[]): Promise<boolean> {
       if (!bench) throw new Error('there is no such benchmark')
       const rows = await bench()
       for (const row of rows) console.log(tableLine(name, row, !isSmoke))
+      all.push(...rows.map((row): [string, BenchRow] => [name, row]))
       isWell &&= isSmoke || rows.every(meetsTarget)
     } catch (error) {
       console.error(`${name} failed:`, error)
       isWell = false
     }
   }
+  if (isSmoke) return isWell
+  const history = await readHistory()
+  const worse = all.flatMap(([name, row]) => regression(history, name, row) ?? [])
+  if (worse.length > 0) console.error(`Worse by more than a fifth:\n${worse.join('\n')}`)
+  const isSaved = process.argv.includes('--save')
+  if (isSaved) await addToHistory(about.version, new Date().toISOString().slice(0, 10), all)
   return isWell
 }
 
